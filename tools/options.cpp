@@ -232,6 +232,7 @@ const Join kJoins[] = {
     {"process", &ExportJoins::process, {"command_line"}},
     {"owner", &ExportJoins::owner, {"owner_process_id", "owner_thread_id", "owner_process"}},
     {"file", &ExportJoins::file, {"file"}},
+    {"registry", &ExportJoins::registry, {"registry_key"}},
     {"module", &ExportJoins::module, {"modules"}},
     {"stack", &ExportJoins::stack, {"stack"}},
     {"duration", &ExportJoins::duration, {"duration_ns"}}};
@@ -251,7 +252,8 @@ void JoinFlags::add_to(CLI::App &command) {
       .add_option(
           "--join", names,
           "What other events say about each: process (command line), owner (process and thread also of "
-          "events without ids), file (path of a file object or key), module (image and offset of addresses), "
+          "events without ids), file (path of a file object or key), registry (name of a key), module (image "
+          "and offset of addresses), "
           "stack, "
           "duration (of what ends here); or all")
       ->delimiter(',')
@@ -272,7 +274,7 @@ Result<ExportJoins> JoinFlags::joins(const std::vector<std::string> &traces) con
     Error error;
     error.kind = ErrorKind::usage;
     error.what = "--join";
-    error.expected = "process, owner, file, module, stack, duration or all";
+    error.expected = "process, owner, file, registry, module, stack, duration or all";
     error.found = "'" + name + "'";
     return error;
   }

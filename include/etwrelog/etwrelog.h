@@ -360,12 +360,13 @@ ETWR_API const char *etwr_decoded_json(etwr_decoder *decoder);
  * the event ends inside a field, else null. Texts that repeat themselves are dictionaries. */
 
 enum { /* etwr_table_options.joins: columns out of other events; each costs passes and memory */
-       ETWR_JOIN_PROCESS = 1,  /* command_line of the process in the column `process` */
-       ETWR_JOIN_OWNER = 2,    /* owner_process_id, owner_thread_id, owner_process */
-       ETWR_JOIN_FILE = 4,     /* file: path of a FileObject or FileKey */
-       ETWR_JOIN_MODULE = 8,   /* modules: of fields that are addresses, as JSON */
-       ETWR_JOIN_STACK = 16,   /* stack: a list in JSON, innermost frame first */
-       ETWR_JOIN_DURATION = 32 /* duration_ns: of events that end what another began */
+       ETWR_JOIN_PROCESS = 1,   /* command_line of the process in the column `process` */
+       ETWR_JOIN_OWNER = 2,     /* owner_process_id, owner_thread_id, owner_process */
+       ETWR_JOIN_FILE = 4,      /* file: path of a FileObject or FileKey */
+       ETWR_JOIN_MODULE = 8,    /* modules: of fields that are addresses, as JSON */
+       ETWR_JOIN_STACK = 16,    /* stack: a list in JSON, innermost frame first */
+       ETWR_JOIN_DURATION = 32, /* duration_ns: of events that end what another began */
+       ETWR_JOIN_REGISTRY = 64  /* registry_key: whole name of the key that an event is about */
 };
 
 enum { /* etwr_table_options.flags */

@@ -30,15 +30,18 @@ struct ExportJoins {
   bool process = false; // command_line of the process in the column `process`
   bool owner =
       false; // owner_process_id, owner_thread_id, owner_process: also of events whose header has no ids
-  bool file = false;   // file: the path of a FileObject or FileKey
-  bool module = false; // modules: "ntoskrnl.exe+0x1f0" for each field that is an address in an image
+  bool file = false;     // file: the path of a FileObject or FileKey
+  bool registry = false; // registry_key: the whole name of the key that an event of the registry is about
+  bool module = false;   // modules: "ntoskrnl.exe+0x1f0" for each field that is an address in an image
   // stack: a list, innermost frame first: "ntoskrnl.exe+0x1f0"; of code that a runtime names
   // "Contoso.dll!Contoso.Program.Main+0x1f0", and so are native functions with ExportOptions::symbols; else
   // the address.
   bool stack = false;
   bool duration =
       false; // duration_ns: of events that end what another began (start and stop, requests, processes)
-  [[nodiscard]] bool any() const { return process || owner || file || module || stack || duration; }
+  [[nodiscard]] bool any() const {
+    return process || owner || file || registry || module || stack || duration;
+  }
 };
 
 struct ExportOptions {

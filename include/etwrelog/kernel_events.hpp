@@ -27,7 +27,12 @@ namespace etwrelog::kernel {
 // Hooks that code outside the table has to name.
 inline constexpr std::uint16_t kHookSample = 0x0F2E, kHookStackWalk = 0x1820, kHookStackKeyDelete = 0x1823,
                                kHookStackKeyRundown = 0x1824, kHookStackKeyKernel = 0x1825,
-                               kHookStackKeyUser = 0x1826, kHookFileRundown = 0x0424;
+                               kHookStackKeyUser = 0x1826, kHookFileRundown = 0x0424,
+                               kHookKeyRundownBegin = 0x0918, kHookKeyRundownEnd = 0x0919;
+// Of files and registry keys that are there: what it names is told, not that anything happened to it.
+[[nodiscard]] constexpr bool is_name_rundown(std::uint16_t hook) {
+  return hook == kHookFileRundown || hook == kHookKeyRundownBegin || hook == kHookKeyRundownEnd;
+}
 
 enum class FieldType : std::uint8_t {
   u8,

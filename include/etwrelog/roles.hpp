@@ -36,6 +36,7 @@ enum class Role : std::uint8_t {
   type_name,
   method_name,
   signature,
+  registry_key, // the kernel's own number of a key (of its control block), called KeyHandle
   count_,
 };
 
@@ -55,6 +56,7 @@ enum class Scope : std::uint8_t {
   stack_reference,      // the same, frames by key
   stack_definition,     // frames of a key: whoever references it
   file_name,            // whoever references the file object
+  key_name,             // whoever references the registry key; also the header's ProcessId
   header,               // the header's ProcessId
   system,               // belongs to no process: DPC, ISR and the like
 };

@@ -20,6 +20,7 @@ Result<Joins> Joins::make(const etwrelog::Trace &trace, const ExportSurvey &surv
   joins.wanted_ = wanted;
   KnowledgeWanted needed;
   needed.files = wanted.file;
+  needed.keys = wanted.registry;
   needed.images = wanted.module || wanted.stack;
   needed.running = wanted.owner || wanted.module || wanted.stack;
   needed.stacks = needed.code = wanted.stack;
@@ -35,6 +36,7 @@ Result<Joins> Joins::make(const etwrelog::Trace &trace, const ExportSurvey &surv
     columns.push_back({"owner_process"});
   }
   if (wanted.file) columns.push_back({"file"});
+  if (wanted.registry) columns.push_back({"registry_key"});
   if (wanted.module) columns.push_back({"modules", ColumnType::text, true});
   if (wanted.stack) columns.push_back({"stack", ColumnType::text, true});
   if (wanted.duration) columns.push_back({"duration_ns", ColumnType::integer});
@@ -178,6 +180,10 @@ void Joins::look_up(const Event &event, const Schema *schema, Scratch &scratch) 
   }
   if (wanted_.file) {
     if (schema != nullptr) files(event, *schema, column, scratch);
+    ++column;
+  }
+  if (wanted_.registry) {
+    scratch.present[column] = known_.append_registry_key(event, scratch.texts[column]);
     ++column;
   }
   if (wanted_.module) {

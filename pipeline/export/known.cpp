@@ -48,7 +48,7 @@ struct Knowledge::Part {
     std::size_t begin, end;
   };
   struct OfMachine {
-    std::vector<FileName> files;
+    std::vector<ObjectName> files, keys;
     StateRecords state;
     std::vector<std::pair<std::uint16_t, profile::WhoRan::Switch>> switches; // with their processors
     std::vector<RawFragment> fragments;
@@ -123,8 +123,10 @@ struct Knowledge::Part {
     }
     default: break;
     }
-    if (!wanted.files) return;
-    if (auto told = file_name_of(event, *hook, event.time())) mine.files.push_back(*std::move(told));
+    if (wanted.files)
+      if (auto told = file_name_of(event, *hook, event.time())) mine.files.push_back(*std::move(told));
+    if (wanted.keys)
+      if (auto told = key_name_of(event, *hook, event.time())) mine.keys.push_back(*std::move(told));
   }
 
 private:
@@ -232,13 +234,16 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
       known.problem("more names of code than memory has room for: frames have none");
       states[number].code = {};
     }
-    for (const FileName &file : from.files) {
-      if (into.files.memory() > room) {
-        known.problem("more names of files than memory has room for: some are not joined");
-        break;
+    const auto add_names = [&](const std::vector<ObjectName> &names, ObjectNames &to, const char *of) {
+      for (const ObjectName &name : names) {
+        if (to.memory() > room)
+          return known.problem(std::string("more names of ") + of +
+                               " than memory has room for: some are not joined");
+        to.add(name);
       }
-      into.files.add(file);
-    }
+    };
+    add_names(from.files, into.files, "files");
+    add_names(from.keys, into.keys, "registry keys");
     for (const auto &[processor, to] : from.switches)
       into.ran.add(processor, to);
     const std::span<const std::uint64_t> frames = from.frames;
@@ -297,6 +302,7 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
   for (std::size_t i = 0; i < machines; ++i) {
     Machine &machine = known.machines_[i];
     machine.files.sort();
+    machine.keys.sort();
     machine.definitions.sort();
     std::ranges::sort(machine.fragments, {},
                       [](const Fragment &f) { return std::tuple(f.time, f.thread, f.written.order); });
@@ -403,6 +409,11 @@ const ProcessInstance *Knowledge::process(std::uint32_t machine, std::uint32_t p
 
 std::string_view Knowledge::file(std::uint32_t machine, std::uint64_t key, std::int64_t time) const {
   return machines_[machine].files.find(key, time);
+}
+
+bool Knowledge::append_registry_key(const Event &event, std::string &out) const {
+  const auto hook = kernel::hook_of(event);
+  return hook && append_key_of(event, *hook, event.time(), machines_[event.machine()].keys, out);
 }
 
 std::uint32_t Knowledge::image_at(std::uint32_t machine, std::uint32_t pid, std::int64_t time,

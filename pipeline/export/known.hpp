@@ -6,7 +6,7 @@
 #include "export/survey.hpp"
 #include "filter/filter.hpp"
 #include "filter/later_stacks.hpp"
-#include "passes/file_names.hpp"
+#include "passes/registry_keys.hpp"
 #include "profile/images.hpp"
 #include "profile/methods.hpp"
 #include "profile/who_ran.hpp"
@@ -18,11 +18,11 @@
 namespace etwrelog::pipeline {
 
 struct KnowledgeWanted {
-  bool files = false, images = false, running = false, stacks = false, durations = false;
+  bool files = false, keys = false, images = false, running = false, stacks = false, durations = false;
   bool code = false;       // that runtimes made
   bool identities = false; // of images: which PDBs are theirs
   [[nodiscard]] bool anything() const {
-    return files || images || running || stacks || durations || code || identities;
+    return files || keys || images || running || stacks || durations || code || identities;
   }
 };
 
@@ -49,6 +49,8 @@ public:
                                                std::int64_t time) const;
   // The name of a file object or key at that time; empty: not known.
   [[nodiscard]] std::string_view file(std::uint32_t machine, std::uint64_t key, std::int64_t time) const;
+  // The whole name of the registry key that an event is about, appended; false: not known.
+  bool append_registry_key(const Event &event, std::string &out) const;
   // "ntoskrnl.exe+0x1f0" appended; false: no image holds the address.
   bool append_module(std::uint32_t machine, std::uint32_t pid, std::int64_t time, std::uint64_t address,
                      std::string &out) const;
@@ -123,7 +125,7 @@ private:
     auto operator<=>(const ClrStack &) const = default;
   };
   struct Machine {
-    FileNames files;
+    ObjectNames files, keys;
     std::vector<ThreadSpan> threads;
     profile::Images images;
     profile::Methods methods;

@@ -112,7 +112,7 @@ void FirstPass::look_at(Batch &batch, const DecodedBuffer &buffer, const filter:
 void FirstPass::note_need(const EventView &event, const filter::HookRule *rule, Looked &looked) {
   constexpr std::size_t kMost = 16; // providers
   if (looked.needs_more) return;
-  if (rule != nullptr) looked.needs_more = rule->refers_to_file(event.pointer_size());
+  if (rule != nullptr) looked.needs_more = rule->refers_to_names(event.pointer_size());
   if (looked.needs_more) return;
   const std::optional<Guid> provider = filter::provider_needed(event);
   if (!provider || std::ranges::find(looked.providers, *provider) != looked.providers.end()) return;

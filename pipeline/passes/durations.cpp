@@ -42,11 +42,15 @@ std::optional<EventEdge> kernel_edge_of(const EventView &event, std::uint16_t ho
     return edge;
   }
   case 0x02:
-  case 0x0F: { // PageFault/HardFault, and interrupts: when they began stands first, from these versions on
+  case 0x09:
+  case 0x0F: { // PageFault/HardFault, what is done with keys of the registry, and interrupts: when they began
+               // stands first, from these versions on
     constexpr std::uint16_t kHardFault = 0x0220,
                             kInterrupts[] = {0x0F32, 0x0F42, 0x0F43, 0x0F44, 0x0F45, 0x0F46, 0x0F5F};
     const bool interrupt = std::ranges::find(kInterrupts, hook) != std::end(kInterrupts);
-    if (!interrupt && hook != kHardFault) return std::nullopt;
+    const bool registry =
+        hook >= 0x090A && hook <= 0x091D && kernel::scope_of(hook) != kernel::Scope::key_name;
+    if (!interrupt && !registry && hook != kHardFault) return std::nullopt;
     if (event.version() < (interrupt ? 1 : 2) || event.payload().size() < 8) return std::nullopt;
     const auto began = load<std::int64_t>(event.payload().data());
     if (began == 0) return std::nullopt;

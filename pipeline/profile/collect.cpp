@@ -185,7 +185,7 @@ private:
     records.leaves.append(work.leaves);
     records.code_leaves.append(work.code_leaves);
     files_.append(work.files);
-    for (const FileName &told : work.file_names)
+    for (const ObjectName &told : work.file_names)
       file_names_.add(told);
     records.marks.append(work.marks);
     records.fragments.append(work.fragments);
@@ -211,7 +211,7 @@ private:
   std::vector<std::uint32_t> clr_stacks_; // as fragments
   base::TextNumbers leaf_texts_;
   profile::Sequence<FileNumbers> files_;
-  FileNames file_names_;
+  ObjectNames file_names_;
   std::vector<filter::LaterKey> awaited_;
   std::vector<LaterPart> later_parts_;
   std::vector<EdgeRecord> edges_;

@@ -5,7 +5,7 @@
 #include "filter/filter.hpp"
 #include "filter/later_stacks.hpp"
 #include "passes/durations.hpp"
-#include "passes/file_names.hpp"
+#include "passes/object_names.hpp"
 #include "profile_pass/collect.hpp"
 #include "profile_pass/event_records.hpp"
 #include "schema/event_names.hpp"
@@ -103,7 +103,7 @@ struct CollectWork {
   std::vector<std::uint64_t> code_leaves;
   std::string text;
   std::vector<FileNumbers> files; // of subjects, where the frame is the name of a file
-  std::vector<FileName> file_names;
+  std::vector<ObjectName> file_names;
 
   std::vector<BufferMarks> buffers;
   std::vector<filter::EventKey> clr_events; // if the profile is of events

@@ -171,7 +171,8 @@ std::optional<Reason> EarlyFilter::by_owner(const EventView &event, const HookRu
     // Before the first context switch of a buffer, an earlier buffer tells who runs.
     if (walk.position.current_thread == kUnknownId) return std::nullopt;
     return by_thread(walk, walk.position.current_thread, time);
-  case Scope::header: return by_header(event, time, walk);
+  case Scope::header:
+  case Scope::key_name: return by_header(event, time, walk);
   case Scope::always:
   case Scope::context_switch_batch:
   case Scope::stack_definition:
@@ -190,7 +191,8 @@ std::optional<Reason> EarlyFilter::by_owner(const EventView &event, const HookRu
   switch (rule.scope) {
   case Scope::always:
   case Scope::stack_definition:
-  case Scope::file_name: return std::nullopt;
+  case Scope::file_name:
+  case Scope::key_name: return std::nullopt;
   case Scope::process:
   case Scope::thread: {
     reason = by_owner(event, rule, time, walk);

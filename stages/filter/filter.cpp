@@ -38,7 +38,7 @@ using kernel::Scope;
 
 void Marks::Part::clear() {
   definitions.clear();
-  files.clear();
+  named.clear();
   providers.clear();
   kept_events.clear();
   dropped_events.clear();
@@ -50,7 +50,7 @@ void Marks::Part::clear() {
 
 void Marks::Part::shrink() {
   base::sort_unique(definitions);
-  base::sort_unique(files);
+  base::sort_unique(named);
   base::sort_unique(providers);
 }
 
@@ -102,6 +102,7 @@ bool is_state(Scope scope) {
   case Scope::image:
   case Scope::stack_definition:
   case Scope::file_name:
+  case Scope::key_name:
   case Scope::stack_walk:
   case Scope::stack_reference: return true;
   default: return false;
@@ -198,11 +199,11 @@ bool Filter::is_named(const EventView &event, std::int64_t time, const Position 
   return names_kinds_ && in_time(time) && of_kind(event, position);
 }
 
-// Nobody asks for names of files but to read what refers to them, unless the user names this kind, or the
-// event says what happened to a file at its time, as all but the rundown do.
+// Nobody asks for names of files and keys but to read what refers to them, unless the user names this kind,
+// or the event says what happened to one at its time, as all but rundowns do.
 bool Filter::selects_name(const EventView &event, const HookRule &rule, std::int64_t time,
                           const Position &position) const {
-  if (rule.hook == kernel::kHookFileRundown) return is_named(event, time, position);
+  if (kernel::is_name_rundown(rule.hook)) return is_named(event, time, position);
   return in_time(time) && (!by_kind_ || of_kind(event, position));
 }
 
@@ -238,12 +239,14 @@ Filter::Verdict Filter::judge_kernel(const EventView &event, const HookRule &rul
     return {base && format::is_kernel_address(*base, event.pointer_size()) ? Reason::kept_context : reason};
   }
   case Scope::stack_definition:
-  case Scope::file_name: {
-    const bool names_file = rule.scope == Scope::file_name;
-    const bool selected =
-        names_file ? selects_name(event, rule, time, position) : is_named(event, time, position);
-    if (const Reason reason = by_owner({}, time); selected && is_kept(reason)) return {reason};
-    return {Reason::kept_reference, names_file ? Need::file : Need::definition};
+    if (const Reason reason = by_owner({}, time); is_named(event, time, position) && is_kept(reason))
+      return {reason};
+    return {Reason::kept_reference, Need::definition};
+  case Scope::file_name:
+  case Scope::key_name: {
+    const Reason reason = by_owner(owner_of(event, time, position, *lifetimes_), time);
+    if (selects_name(event, rule, time, position) && is_kept(reason)) return {reason};
+    return {Reason::kept_reference, Need::name};
   }
   case Scope::stack_walk:
   case Scope::stack_reference: {
@@ -452,10 +455,10 @@ void Filter::mark(const EventView &event, std::int64_t time, Position &position,
         part.dropped_events.push_back({time, walked_thread(event, rule, at, position)});
       return;
     }
-    if (rule.scope != Scope::file_name) // which needs no other name of the file
-      for (const std::uint16_t offset : {at.file_object, at.file_key}) // as HookRule::refers_to_file
-        if (const auto file = FieldOffsets::pointer(payload, offset, event.pointer_size()))
-          part.files.push_back(*file);
+    if (rule.scope != Scope::file_name && rule.scope != Scope::key_name) // which need no other name
+      for (const std::uint16_t offset : rule.named(event.pointer_size()))
+        if (const auto number = FieldOffsets::pointer(payload, offset, event.pointer_size()))
+          part.named.push_back(*number);
     if (by_kind_ && lifetimes_->has_stacks())
       part.kept_events.push_back(
           {time, walked_thread(event, rule, at, position), fits(event, time, position)});
@@ -494,7 +497,7 @@ void Filter::merge(const Marks::Part &part, Marks &marks) const {
   if (marks.definitions.empty()) marks.definitions.resize(lifetimes_->definitions().size());
   for (const std::uint32_t index : part.definitions)
     marks.definitions[index] = true;
-  marks.files.insert(part.files.begin(), part.files.end());
+  marks.named.insert(part.named.begin(), part.named.end());
   marks.providers.insert(part.providers.begin(), part.providers.end());
   auto append = [](auto &to, const auto &from) { to.insert(to.end(), from.begin(), from.end()); };
   append(marks.kept_events, part.kept_events);
@@ -605,9 +608,12 @@ Reason Filter::decide(const EventView &event, std::int64_t time, Position &posit
     const bool kept = stack_kept(of) || (is_user_half(event, *rule) && completes_another(of, time));
     return kept ? Reason::kept_stack : Reason::dropped_stack;
   }
-  if (verdict.need == Need::file) {
-    const auto file = FieldOffsets::pointer(payload, at.file_object, event.pointer_size());
-    return file && marks_.files.contains(*file) ? Reason::kept_reference : Reason::dropped_unreferenced;
+  if (verdict.need == Need::name) {
+    for (const std::uint16_t offset : rule->named(event.pointer_size()))
+      if (const auto number = FieldOffsets::pointer(payload, offset, event.pointer_size());
+          number && marks_.named.contains(*number))
+        return Reason::kept_reference;
+    return Reason::dropped_unreferenced;
   }
   const auto key = FieldOffsets::pointer(payload, at.stack_key, event.pointer_size());
   if (key && needs_definition(*key, time)) return Reason::kept_reference;

@@ -115,7 +115,7 @@ struct KeyReference {
 // What the events that will be kept refer to.
 struct Marks {
   std::vector<bool> definitions;           // by index in Lifetimes::definitions()
-  std::unordered_set<std::uint64_t> files; // file objects and keys
+  std::unordered_set<std::uint64_t> named; // files and registry keys, by number
   std::unordered_set<Guid> providers;
   struct Event { // by time and thread, and what is known of it
     std::int64_t time;
@@ -146,7 +146,7 @@ struct Marks {
   // One batch's part, cheap to make in parallel.
   struct Part {
     std::vector<std::uint32_t> definitions;
-    std::vector<std::uint64_t> files;
+    std::vector<std::uint64_t> named;
     std::vector<Guid> providers;
     std::vector<Event> kept_events;
     std::vector<EventKey> dropped_events;
@@ -207,7 +207,7 @@ public:
 private:
   Filter() = default;
   // The decision as far as it can be made without marks, and what it depends on otherwise.
-  enum class Need : std::uint8_t { none, definition, file, provider, stack, stack_event, code };
+  enum class Need : std::uint8_t { none, definition, name, provider, stack, stack_event, code };
   struct Verdict {
     Reason reason;
     Need need = Need::none;

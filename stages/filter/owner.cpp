@@ -44,7 +44,8 @@ Claim claim_of(const EventView &event, const HookRule &rule, Position &position)
     if (says_causer(event) && event.process_id() != kUnknownId) return by_header(event);
     return {position.current_thread, kUnknownId,
             position.switched ? Claim::Rest::unknown : Claim::Rest::who_ran};
-  case Scope::header: return by_header(event);
+  case Scope::header:
+  case Scope::key_name: return by_header(event);
   case Scope::always:
   case Scope::context_switch_batch:
   case Scope::stack_definition:

@@ -23,6 +23,7 @@ FieldOffsets compile(std::span<const kernel::Field> fields, unsigned pointer_siz
   offsets.stack_key = at(Role::stack_key);
   offsets.file_object = at(Role::file_object);
   offsets.file_key = at(Role::file_key);
+  offsets.registry_key = at(Role::registry_key);
   offsets.image_base = at(Role::image_base);
   offsets.frames = at(Role::frames);
   return offsets;

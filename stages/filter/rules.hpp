@@ -14,6 +14,7 @@ struct FieldOffsets {
   static constexpr std::uint16_t kAbsent = 0xFFFF;
   std::uint16_t process_id = kAbsent, thread_id = kAbsent, new_thread = kAbsent, old_thread = kAbsent;
   std::uint16_t event_time = kAbsent, stack_key = kAbsent, file_object = kAbsent, file_key = kAbsent;
+  std::uint16_t registry_key = kAbsent;
   std::uint16_t image_base = kAbsent, frames = kAbsent;
 
   // Reads one, if the payload reaches that far.
@@ -42,9 +43,15 @@ struct HookRule {
   [[nodiscard]] const FieldOffsets &offsets(unsigned pointer_size) const {
     return pointer_size == 8 ? wide : narrow;
   }
-  [[nodiscard]] bool refers_to_file(unsigned pointer_size) const {
+  // Where an event has numbers of what others name: of files and registry keys.
+  [[nodiscard]] std::array<std::uint16_t, 3> named(unsigned pointer_size) const {
     const FieldOffsets &at = offsets(pointer_size);
-    return at.file_object != FieldOffsets::kAbsent || at.file_key != FieldOffsets::kAbsent;
+    return {at.file_object, at.file_key, at.registry_key};
+  }
+  [[nodiscard]] bool refers_to_names(unsigned pointer_size) const {
+    for (const std::uint16_t at : named(pointer_size))
+      if (at != FieldOffsets::kAbsent) return true;
+    return false;
   }
 };
 

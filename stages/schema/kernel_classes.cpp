@@ -261,15 +261,15 @@ class def2fe46-7bd6-4b80-bd94-f57fe20d0ce3 StackWalk
 
 class ae53722e-c863-11d2-8659-00c04fa321a1 Registry
 10 Create, 11 Open, 12 Delete, 13 Query, 14 SetValue, 15 DeleteValue, 16 QueryValue, 17 EnumerateKey,
- 18 EnumerateValueKey, 19 QueryMultipleValue, 20 SetInformation, 21 Flush | 0 | Status:status KeyHandle:ptr
+ 18 EnumerateValueKey, 19 QueryMultipleValue, 20 SetInformation, 21 Flush | 0 | Status:status KeyHandle:ptr@registry_key
  ElapsedTime:i64 KeyName:wstr
 10 Create, 11 Open, 12 Delete, 13 Query, 14 SetValue, 15 DeleteValue, 16 QueryValue, 17 EnumerateKey,
  18 EnumerateValueKey, 19 QueryMultipleValue, 20 SetInformation, 21 Flush, 22 KCBCreate | 1 | Status:status
- KeyHandle:ptr ElapsedTime:i64 Index:u32 KeyName:wstr
+ KeyHandle:ptr@registry_key ElapsedTime:i64 Index:u32 KeyName:wstr
 10 Create, 11 Open, 12 Delete, 13 Query, 14 SetValue, 15 DeleteValue, 16 QueryValue, 17 EnumerateKey,
  18 EnumerateValueKey, 19 QueryMultipleValue, 20 SetInformation, 21 Flush, 22 KCBCreate, 23 KCBDelete,
  24 KCBRundownBegin, 25 KCBRundownEnd, 26 Virtualize, 27 Close, 28 SetSecurity, 29 QuerySecurity | 2 | InitialTime:i64
- Status:status Index:u32 KeyHandle:ptr KeyName:wstr
+ Status:status Index:u32 KeyHandle:ptr@registry_key KeyName:wstr
 30 TxRCommit, 31 TxRPrepare, 32 TxRRollback | 2 | TxrGUID:guid Status:status UowCount:u32 OperationTime:u64 Hive:wstr
 34 Counters | 2 | Counter1:u64 Counter2:u64 Counter3:u64 Counter4:u64 Counter5:u64 Counter6:u64 Counter7:u64
  Counter8:u64 Counter9:u64 Counter10:u64 Counter11:u64
@@ -279,7 +279,7 @@ class ae53722e-c863-11d2-8659-00c04fa321a1 Registry
 38 HiveLink | 2 | Hive:ptr Path:wstr
 39 HiveRundown | 2 | Size:u64 Hive:ptr LoadedKeyCount:u32 FileName:wstr LinkPath:wstr
 40 HiveDirty | 2 | Hive:ptr LinkPath:wstr DirtyReason:u32
-48 ChangeNotification | 2 | Notification:ptr KeyHandle:ptr Type:u8 WatchSubtree:u8 Primary:u8
+48 ChangeNotification | 2 | Notification:ptr KeyHandle:ptr@registry_key Type:u8 WatchSubtree:u8 Primary:u8
 
 class 45d8cccd-539f-4b72-a8b7-5c683142609a ALPC
 33 ALPC-Send-Message, 34 ALPC-Receive-Message, 35 ALPC-Wait-For-Reply | 2 | MessageID:u32

@@ -6,7 +6,8 @@
 //
 // Versions are "2", "0-2", "3+" (and all later ones), apart by blanks. A field is name:type, then in this
 // order
-//   (n) bytes or characters, *n, *Field, * elements (a number, by a field, up to the end), ? optional, @role.
+//   (n), (Field) bytes or characters (a number, by a field), *n, *Field, * elements (the same, or up to the
+//   end), ? optional, @role.
 // Types: u8..u64 i8..i64 f32 f64 bool x32 x64 (shown in hex) ptr time ft guid sid tsid astr utf8 wstr bin ip4
 // ip6 port status. A string of (n) characters ends at its first zero.
 #include "base/cut_text.hpp"
@@ -48,7 +49,7 @@ constexpr std::array<std::string_view, static_cast<std::size_t>(Role::count_)> k
     "event_time",   "stack_key",   "frames",      "image_base",          "image_size",    "image_checksum",
     "image_time",   "file_object", "file_key",    "exit_status",         "session_id",    "image_name",
     "command_line", "file_name",   "thread_name", "instruction_pointer", "method_id",     "module_id",
-    "code_address", "code_size",   "type_name",   "method_name",         "signature"};
+    "code_address", "code_size",   "type_name",   "method_name",         "signature",     "registry_key"};
 
 std::string_view cut(std::string_view &rest, char separator) {
   return base::trimmed(base::cut(rest, separator));
@@ -87,8 +88,16 @@ void add_field(Entry &entry, std::string_view text) {
     text = text.substr(0, star);
   }
   if (const std::size_t open = text.find('('); open != std::string_view::npos) {
-    field.length = Measure::constant, field.zero_ends = true;
-    field.size = static_cast<std::uint16_t>(decimal(text.substr(open + 1)));
+    const std::string_view size = text.substr(open + 1, text.size() - open - 2);
+    if (is_digit(size.front())) {
+      field.length = Measure::constant, field.zero_ends = true;
+      field.size = static_cast<std::uint16_t>(decimal(size));
+    } else {
+      field.length = Measure::by_field;
+      for (std::size_t i = 0; i < entry.fields.size(); ++i)
+        if (entry.fields[i].name == size) field.size_field = static_cast<std::int16_t>(i);
+      assert(field.size_field >= 0);
+    }
     text = text.substr(0, open);
   }
   bool known = false;

@@ -347,7 +347,7 @@ TEST_F(CTables, OptionsAreThoseOfTheExport) {
   EXPECT_EQ(etwr_error_kind(error.get()), ETWR_ERROR_USAGE);
   EXPECT_EQ(bad->release, nullptr);
   options.where = nullptr;
-  options.joins = 64;
+  options.joins = 128;
   error.reset(etwr_events_stream(trace.get(), &options, nullptr, &bad.held));
   EXPECT_TRUE(error);
   error.reset(etwr_table_stream(tables.get(), 1, &bad.held));

@@ -313,7 +313,7 @@ TEST(ExportJoinOfLoggers, AreWhoRanThere) {
 TEST(ExportJoinOfGenerated, OwnersAreWhoProfilesSay) {
   gen::Options options;
   options.profile = gen::find_profile("real");
-  options.size = 4'000'000;
+  options.size = 8'000'000;
   options.cpus = 4, options.processes = 16;
   const TempDir directory;
   const std::string path = directory.file("t.etl");

@@ -45,7 +45,8 @@ Dice::Dice(const Profile &p)
                                            {Kind::event_source, o.event_source},
                                            {Kind::manifest_start, o.manifest},
                                            {Kind::clr_gc, o.clr},
-                                           {Kind::wpp, o.wpp}};
+                                           {Kind::wpp, o.wpp},
+                                           {Kind::registry_open, o.registry}};
   double total = 0, upto = 0;
   for (const auto &[kind, rate] : rates)
     total += rate;
@@ -301,6 +302,7 @@ void CpuSlice::run() {
   }
   switch_to(&runners_.front(), end);
   finish_disk(INT64_MAX);
+  drop_key(end);
   out_.close_run();
 }
 

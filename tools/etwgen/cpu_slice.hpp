@@ -69,6 +69,8 @@ private:
   void take_sample(std::int64_t time);
   void other_event(std::int64_t time);
   void file_event(Rng &same, std::int64_t time);
+  void registry_event(Rng &same, std::int64_t time);
+  void drop_key(std::int64_t time);
   void finish_disk(std::int64_t time);
   void act(const Action &action);
   void start_process(const Action &action);
@@ -84,6 +86,7 @@ private:
   Runner *current_ = nullptr;
   std::vector<Pending> pending_;
   std::vector<Completion> disk_;
+  std::string open_key_; // of the registry, by its whole name; empty: none
   Kind burst_kind_{};
   std::uint32_t burst_left_ = 0;
   std::uint64_t burst_seed_ = 0;

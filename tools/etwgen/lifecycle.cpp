@@ -67,6 +67,32 @@ std::string file_name(std::uint64_t number) {
          kStems[(h >> 24) % 10] + "_" + std::string(hex, 5) + kEnds[(h >> 40) & 7];
 }
 
+std::uint64_t registry_key(std::uint64_t number, unsigned pointer_size) {
+  return pointer_size == 8 ? 0xFFFF'D80F'1000'0000ull + mix(number, 0x4E1) % 0x40000 * 0xA0
+                           : 0xA100'0000ull + mix(number, 0x4E1) % 0x40000 * 0xA0 % 0x1000'0000;
+}
+
+std::string key_name(std::uint64_t number) {
+  static constexpr const char *kRoots[] = {
+      "\\REGISTRY\\MACHINE\\SOFTWARE\\Microsoft\\Windows\\CurrentVersion",
+      "\\REGISTRY\\MACHINE\\SYSTEM\\ControlSet001\\Services", "\\REGISTRY\\MACHINE\\SOFTWARE\\Classes\\CLSID",
+      "\\REGISTRY\\USER\\S-1-5-21-1004336348-1177238915-682003330-1001"};
+  static constexpr const char *kStems[] = {"Explorer", "Policies", "Run",     "Tcpip",
+                                           "Orbit",    "Theme",    "Contoso", "Shell"};
+  return std::string(kRoots[number % 4]) + "\\" + kStems[number / 4 % 8] + std::to_string(number / 32);
+}
+
+void write_registry(Emitter &out, Kind kind, std::uint64_t key, std::string_view name, std::uint32_t tid,
+                    std::uint32_t pid, std::int64_t time) {
+  const std::int64_t begun = out.stamp(time) - 30;
+  out.system(kind, 2, tid, pid, time)
+      .value(static_cast<std::uint64_t>(begun))
+      .value(0)
+      .value(0)
+      .value(key)
+      .text(name);
+}
+
 void write_process(Emitter &out, Kind kind, const Process &p, std::uint32_t tid, std::uint32_t pid,
                    std::int64_t time) {
   const bool rundown = kind == Kind::process_dc_start || kind == Kind::process_dc_end;
@@ -226,6 +252,12 @@ void write_epilogue(Emitter &out, const Machine &machine, const Snapshot &alive,
         .value(file_object(number, out.pointer_size()))
         .text(file_name(n));
     out.done(Kind::file_rundown, nullptr);
+  }
+  for (std::uint32_t n = 0; n < kKeys && machine.options().profile->other.registry > 0; ++n) {
+    write_registry(out, Kind::key_rundown_end, registry_key(n, out.pointer_size()), key_name(n), 4,
+                   machine.controller()->pid, time += 3);
+    out.done(Kind::key_rundown_end, nullptr);
+    ++out.tally.by_key[key_name(n)];
   }
   write_alive(out, machine, alive, true, time);
   for (const ThreadRef &t : alive.threads) {

@@ -27,4 +27,12 @@ void write_epilogue(Emitter &out, const Machine &machine, const Snapshot &alive,
 [[nodiscard]] std::uint64_t file_object(std::uint64_t number, unsigned pointer_size);
 [[nodiscard]] std::string file_name(std::uint64_t number);
 
+// The same of keys of the registry: kKeys are there all the time, the others come and go.
+inline constexpr std::uint32_t kKeys = 64;
+[[nodiscard]] std::uint64_t registry_key(std::uint64_t number, unsigned pointer_size);
+[[nodiscard]] std::string key_name(std::uint64_t number); // of one that is always there
+// An event of the registry with its header. `name`: of a value, or of a key that begins at `key`.
+void write_registry(Emitter &out, Kind kind, std::uint64_t key, std::string_view name, std::uint32_t tid,
+                    std::uint32_t pid, std::int64_t time);
+
 } // namespace etwrelog::gen

@@ -132,6 +132,7 @@ void CpuSlice::other_event(std::int64_t time) {
     return write_clr_stack(out_, thread, time, {stack.base->frames, stack.base->count});
   }
   case Kind::wpp: return write_wpp(out_, draws, thread, time);
+  case Kind::registry_open: return registry_event(draws.same, time);
   default: return;
   }
 }
@@ -180,6 +181,45 @@ void CpuSlice::file_event(Rng &same, std::int64_t time) {
   }
   out_.perfinfo(Kind::file_end, 2, out_.last() + 40 + rng_.below(60)).value(irp).value(0x1000).value(0);
   out_.done(Kind::file_end, process);
+}
+
+// A key is opened below one that is always there, and takes the number of the one that was open before; then
+// values of it are read and written, or of the other.
+void CpuSlice::registry_event(Rng &same, std::int64_t time) {
+  const Thread &thread = *current_->thread;
+  const Process *process = thread.process.get();
+  const std::uint32_t above = same.below(kKeys);
+  const std::uint64_t above_key = registry_key(above, out_.pointer_size()),
+                      own_key = registry_key(0x10000 + cpu_, out_.pointer_size());
+  const auto done = [&](Kind kind, const std::string &about) {
+    out_.done(kind, process);
+    ++out_.tally.by_key[about];
+  };
+  if (rng_.below(5) == 0) {
+    drop_key(time);
+    const std::string name = "Item" + std::to_string(rng_.below(40)) + "\\Settings";
+    open_key_ = key_name(above) + "\\" + name;
+    write_registry(out_, Kind::registry_open, above_key, name, thread.tid, process->pid, out_.last() + 20);
+    done(Kind::registry_open, open_key_);
+    write_registry(out_, Kind::key_create, own_key, open_key_, thread.tid, process->pid, out_.last() + 5);
+    done(Kind::key_create, open_key_);
+    return;
+  }
+  const bool own = !open_key_.empty() && rng_.below(3) != 0;
+  const Kind kind = rng_.below(4) == 0 ? Kind::registry_set_value : Kind::registry_query_value;
+  write_registry(out_, kind, own ? own_key : above_key, "Value" + std::to_string(same.below(12)), thread.tid,
+                 process->pid, time);
+  done(kind, own ? open_key_ : key_name(above));
+}
+
+void CpuSlice::drop_key(std::int64_t time) {
+  if (open_key_.empty()) return;
+  const Thread &thread = *current_->thread;
+  write_registry(out_, Kind::key_drop, registry_key(0x10000 + cpu_, out_.pointer_size()), open_key_,
+                 thread.tid, thread.process->pid, time);
+  out_.done(Kind::key_drop, thread.process.get());
+  ++out_.tally.by_key[open_key_];
+  open_key_.clear();
 }
 
 } // namespace etwrelog::gen

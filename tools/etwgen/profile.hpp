@@ -20,7 +20,7 @@ struct Published {
 // Events beside samples, switches and their stacks, per second of CPU time that is not idle.
 struct OtherRates {
   double dpc = 0, isr = 0, page_fault = 0, hard_fault = 0, file = 0, disk = 0, tcp = 0, virtual_memory = 0,
-         trace_logging = 0, event_source = 0, manifest = 0, clr = 0, wpp = 0;
+         trace_logging = 0, event_source = 0, manifest = 0, clr = 0, wpp = 0, registry = 0;
 };
 
 // How one kind of stacks varies. A stack is a base (a path through the call graph) and a leaf (the last few

@@ -16,6 +16,7 @@ constexpr std::uint16_t kHooks[] = {
     0x0420, 0x0424, 0x0440, 0x0442, 0x0443, 0x0444, 0x044C, // file
     0x0501, 0x0502, 0x0503, 0x0504, 0x0524, 0x0532,         // thread
     0x060A, 0x060B, 0x080A, 0x080B,                         // network
+    0x090B, 0x090E, 0x0910, 0x0916, 0x0917, 0x0919,         // registry
     0x0B0A, 0x0B0F,                                         // configuration
     0x0F2E, 0x0F43, 0x0F44, 0x0F45, 0x0F49, 0x0F4A,         // sampling, interrupts
     0x1402, 0x1403, 0x1404, 0x1421,                         // image
@@ -83,6 +84,7 @@ void Tally::clear() {
   processes.clear();
   appeared.clear();
   planted.clear();
+  by_key.clear();
   last_ = 0;
 }
 
@@ -100,6 +102,8 @@ void Truth::add(const Tally &tally) {
     know(p);
   for (const auto &[place, samples] : tally.planted)
     planted[place] += samples;
+  for (const auto &[key, events] : tally.by_key)
+    by_key[key] += events;
 }
 
 std::uint64_t Truth::events() const {
@@ -177,6 +181,7 @@ std::string Truth::json(const std::string &defects) const {
                             {"age", pdbs[i].age},
                             {"samples_by_rva", std::move(by_rva)}});
   }
+  if (!by_key.empty()) root["registry_by_key"] = by_key;
   root["planted"] = nlohmann::ordered_json::parse(defects);
   return root.dump(1) + "\n";
 }

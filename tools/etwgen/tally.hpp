@@ -50,6 +50,12 @@ enum class Kind : std::uint8_t {
   tcp_receive,
   udp_send,
   udp_receive,
+  registry_open,
+  registry_set_value,
+  registry_query_value,
+  key_create,
+  key_drop,
+  key_rundown_end,
   cpu_config,
   service_config,
   sample,
@@ -110,6 +116,8 @@ public:
   // Samples whose innermost frame is code of a planted PDB, by its number and the RVA.
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> planted;
 
+  std::map<std::string, std::uint64_t> by_key; // events of the registry, by the key that they are about
+
   void add(Kind kind, std::uint32_t size) {
     ++count[static_cast<std::size_t>(kind)];
     bytes[static_cast<std::size_t>(kind)] += size;
@@ -140,6 +148,7 @@ public:
   std::uint64_t buffers = 0, raw_bytes = 0, file_bytes = 0;
   std::int64_t first_time = 0, last_time = 0;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> planted; // as Tally's
+  std::map<std::string, std::uint64_t> by_key;                              // as Tally's
   std::vector<PlantedPdb> pdbs;
   std::uint64_t schema_events = 0; // counted nowhere else
   std::string schemas;             // what they say, as JSON; empty without them

@@ -58,6 +58,7 @@ TEST(KernelTable, HasTheFieldsThatEachScopeNeeds) {
         break;
       case Scope::stack_definition: EXPECT_TRUE(has(Role::stack_key) && has(Role::frames)); break;
       case Scope::file_name: EXPECT_TRUE(has(Role::file_object)); break;
+      case Scope::key_name: EXPECT_TRUE(has(Role::registry_key)) << info->name; break;
       default: break;
       }
     }

@@ -33,7 +33,7 @@ namespace {
 etwr_error *read_options(const etwr_table_options *given, const Trace &trace, const RunOptions &run,
                          ExportOptions &options) {
   const etwr_table_options asked = copy_of(given);
-  constexpr std::uint32_t kJoins = 2 * ETWR_JOIN_DURATION - 1;
+  constexpr std::uint32_t kJoins = 2 * ETWR_JOIN_REGISTRY - 1;
   if ((asked.joins & ~kJoins) != 0) return usage("etwr_table_options: no such join");
   options.joins.process = (asked.joins & ETWR_JOIN_PROCESS) != 0;
   options.joins.owner = (asked.joins & ETWR_JOIN_OWNER) != 0;
@@ -41,6 +41,7 @@ etwr_error *read_options(const etwr_table_options *given, const Trace &trace, co
   options.joins.module = (asked.joins & ETWR_JOIN_MODULE) != 0;
   options.joins.stack = (asked.joins & ETWR_JOIN_STACK) != 0;
   options.joins.duration = (asked.joins & ETWR_JOIN_DURATION) != 0;
+  options.joins.registry = (asked.joins & ETWR_JOIN_REGISTRY) != 0;
   if ((asked.flags & ~std::uint64_t{ETWR_TABLE_NUMBERS}) != 0)
     return usage("etwr_table_options: no such flag");
   options.numbers = (asked.flags & ETWR_TABLE_NUMBERS) != 0;

@@ -1,4 +1,4 @@
-#include "passes/file_names.hpp"
+#include "passes/object_names.hpp"
 
 #include "etwrelog/text.hpp"
 
@@ -8,13 +8,13 @@ namespace etwrelog::pipeline {
 
 using kernel::Role;
 
-std::optional<FileName> file_name_of(const EventView &event, std::uint16_t hook, std::int64_t time) {
+std::optional<ObjectName> file_name_of(const EventView &event, std::uint16_t hook, std::int64_t time) {
   constexpr std::uint16_t kCreate = 0x0440;
   if (hook >> 8 != 0x04) return std::nullopt;
   if (hook != kCreate && kernel::scope_of(hook) != kernel::Scope::file_name) return std::nullopt;
   const kernel::Layout *layout = kernel::find_layout(hook, event.version());
   if (layout == nullptr) return std::nullopt;
-  FileName told;
+  ObjectName told;
   told.time = time;
   bool has_object = false;
   kernel::FieldWalk walk(layout->fields, event.payload(), event.pointer_size());
@@ -31,18 +31,23 @@ std::optional<FileName> file_name_of(const EventView &event, std::uint16_t hook,
   return told;
 }
 
-void FileNames::sort() {
+void ObjectNames::sort() {
   std::ranges::stable_sort(told_, {}, &Told::place);
 }
 
-std::string_view FileNames::find(std::uint64_t number, std::int64_t time) const {
+std::string_view ObjectNames::find(std::uint64_t number, std::int64_t time) const {
+  using Holds = ObjectName::Holds;
   const auto after = std::ranges::upper_bound(told_, std::pair(number, time), {}, &Told::place);
-  if (after != told_.begin() && std::prev(after)->number == number) return names_[std::prev(after)->name];
-  if (after != told_.end() && after->number == number) return names_[after->name];
+  if (after != told_.begin())
+    if (const Told &before = *std::prev(after);
+        before.number == number && (before.holds != Holds::until_here || before.time == time))
+      return names_[before.name];
+  if (after != told_.end() && after->number == number && after->holds != Holds::from_here)
+    return names_[after->name];
   return {};
 }
 
-std::size_t FileNames::memory() const {
+std::size_t ObjectNames::memory() const {
   constexpr std::size_t kName = 128;
   return told_.size() * (sizeof(Told) + kName);
 }

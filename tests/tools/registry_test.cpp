@@ -1,0 +1,155 @@
+// Which keys of the registry events are about: what the generator planted, and by hand what cannot be told.
+#include "tests/support/generated.hpp"
+#include "tests/support/json_lines.hpp"
+#include "tests/support/run_tool.hpp"
+#include "tests/support/synthetic_trace.hpp"
+#include "tests/support/trace_files.hpp"
+
+#include <map>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace etwrelog {
+namespace {
+
+using nlohmann::json;
+using testing::run_tool;
+using testing::TempDir;
+using testing::ToolRun;
+
+std::vector<json> with_keys(const std::string &path, const std::vector<std::string> &more = {}) {
+  std::vector<std::string> words = {"export", path, "--join", "registry,duration", "--event", "Registry/*"};
+  words.insert(words.end(), more.begin(), more.end());
+  const ToolRun run = run_tool(words);
+  EXPECT_EQ(run.status, 0) << run.err;
+  return testing::json_lines(run.out);
+}
+
+class GeneratedRegistry : public ::testing::Test {
+protected:
+  void SetUp() override {
+    gen::Options options;
+    options.profile = gen::find_profile("real");
+    options.size = 6'000'000;
+    options.cpus = 4, options.processes = 16;
+    gen::MemorySink sink;
+    const Result<gen::Generated> made = gen::generate(options, sink);
+    ASSERT_TRUE(made) << made.error().message();
+    testing::write_file(path_, sink.bytes);
+    truth_ = json::parse(made->truth.json("[]"))["registry_by_key"];
+    ASSERT_GT(truth_.size(), 100u);
+  }
+  TempDir directory_;
+  std::string path_ = directory_.file("t.etl");
+  json truth_;
+};
+
+TEST_F(GeneratedRegistry, KeysAreThoseThatWerePlanted) {
+  const std::string archive = directory_.file("t.etlz");
+  ASSERT_EQ(run_tool({"pack", path_, "-o", archive}).status, 0);
+  for (const std::string &from : {path_, archive}) {
+    std::map<std::string, std::uint64_t> found;
+    for (const json &event : with_keys(from))
+      ++found[event.value("registry_key", "")];
+    EXPECT_EQ(json(found), truth_) << from;
+  }
+}
+
+// Others told the names of some of them, or the end of the trace.
+TEST_F(GeneratedRegistry, KeysOfAProcessKeepTheirNamesWhenTheRestGoes) {
+  const std::string one = directory_.file("one.etl");
+  ASSERT_EQ(run_tool({"relog", "-p", "chrome", path_, "-o", one}).status, 0);
+  const auto of_process = [](const std::string &from) {
+    std::vector<std::pair<std::int64_t, std::string>> keys;
+    for (const json &event : with_keys(from, {"--where", "process = 'chrome.exe'"}))
+      keys.emplace_back(event["timestamp"], event.value("registry_key", "none"));
+    return keys;
+  };
+  const auto all = of_process(path_);
+  EXPECT_GT(all.size(), 50u);
+  EXPECT_EQ(of_process(one), all);
+  std::size_t others = 0;
+  for (const json &event : with_keys(one))
+    if (event["process"] != json("chrome.exe")) {
+      EXPECT_TRUE(event["event"].get<std::string>().starts_with("Registry/KCB")) << event;
+      ++others;
+    }
+  EXPECT_GT(others, 0u);
+}
+
+class Registry : public ::testing::Test {
+protected:
+  static constexpr std::uint16_t kOpen = 11, kSetValue = 14, kEnumerateKey = 17, kMake = 22, kDrop = 23,
+                                 kRundownEnd = 25;
+  void registry(std::int64_t time, std::uint16_t opcode, std::uint64_t key, std::string_view name,
+                std::uint8_t version = 2, std::int64_t began = 0) {
+    trace_.emit({time}, [&](write::EventBuilder &e) {
+      e.system(static_cast<std::uint16_t>(0x0900 | opcode), version, 8, 80, 8, time);
+      if (version >= 2)
+        e.put(began).put(std::uint32_t{0}).put(std::uint32_t{0}).put(key);
+      else
+        e.put(std::uint32_t{0}).put(key).put(began).put(std::uint32_t{0});
+      e.wstr(name);
+    });
+  }
+  // The keys of all events but those that name one; "" where it is not known.
+  std::vector<std::string> keys() {
+    testing::write_file(directory_.file("t.etl"), trace_.bytes());
+    std::vector<std::string> found;
+    for (const json &event : with_keys(directory_.file("t.etl")))
+      if (!event["event"].get<std::string>().starts_with("Registry/KCB"))
+        found.push_back(event.value("registry_key", ""));
+    return found;
+  }
+  testing::SyntheticTrace trace_;
+  TempDir directory_;
+};
+
+constexpr std::uint64_t kKey = 0xFFFF'D80F'1000'0000, kOther = kKey + 0xA0;
+
+TEST_F(Registry, NamesBeginAtTheKeyOfTheHandle) {
+  registry(2'000'000, kOpen, 0, "\\REGISTRY\\MACHINE");
+  registry(2'000'100, kOpen, kKey, "Contoso\\Orders");
+  registry(2'000'200, kSetValue, kKey, "Color");
+  registry(2'000'300, kEnumerateKey, kKey, "");
+  registry(2'000'400, kOpen, kOther, "Contoso"); // which nobody names
+  registry(9'000'000, kRundownEnd, kKey, "\\REGISTRY\\USER");
+  EXPECT_EQ(keys(), (std::vector<std::string>{"\\REGISTRY\\MACHINE", "\\REGISTRY\\USER\\Contoso\\Orders",
+                                              "\\REGISTRY\\USER", "\\REGISTRY\\USER", ""}));
+}
+
+// The number of a key is given to another once it is dropped.
+TEST_F(Registry, NamesHoldWhileTheKeyIsThere) {
+  registry(2'000'000, kSetValue, kKey, "before it is dropped");
+  registry(2'000'100, kDrop, kKey, "\\first");
+  registry(2'000'200, kSetValue, kKey, "between");
+  registry(2'000'300, kMake, kKey, "\\second");
+  registry(2'000'400, kSetValue, kKey, "while it is there");
+  registry(2'000'500, kDrop, kKey, "\\second");
+  registry(2'000'600, kSetValue, kKey, "of one that was made unseen");
+  registry(2'000'700, kDrop, kKey, "\\third");
+  registry(2'000'800, kSetValue, kKey, "of nobody knows which");
+  EXPECT_EQ(keys(), (std::vector<std::string>{"\\first", "", "\\second", "\\third", ""}));
+}
+
+TEST_F(Registry, OfEventsBeforeVistaNothingIsTold) {
+  registry(2'000'000, kMake, kKey, "\\REGISTRY\\MACHINE", 1);
+  registry(2'000'100, kSetValue, kKey, "Color", 1);
+  EXPECT_EQ(keys(), std::vector<std::string>{""});
+}
+
+TEST_F(Registry, OperationsSayWhenTheyBegan) {
+  registry(2'000'100, kSetValue, kKey, "Color", 2, 2'000'040);
+  registry(2'000'200, kSetValue, kKey, "Color"); // nothing is said
+  registry(2'000'300, kMake, kKey, "\\first", 2, 2'000'290);
+  testing::write_file(directory_.file("t.etl"), trace_.bytes());
+  const std::vector<json> events = with_keys(directory_.file("t.etl"));
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[0].value("duration_ns", 0), 6000) << events[0];
+  EXPECT_FALSE(events[1].contains("duration_ns")) << events[1];
+  EXPECT_FALSE(events[2].contains("duration_ns")) << "it names a key: " << events[2];
+}
+
+} // namespace
+} // namespace etwrelog
