@@ -49,6 +49,7 @@ struct Knowledge::Part {
   };
   struct OfMachine {
     std::vector<ObjectName> files, keys;
+    std::vector<OpenedKeys::Event> opened;
     StateRecords state;
     std::vector<std::pair<std::uint16_t, profile::WhoRan::Switch>> switches; // with their processors
     std::vector<RawFragment> fragments;
@@ -73,7 +74,7 @@ struct Knowledge::Part {
       return add_identity(event, instant_of(event), machines[event.machine()].state);
     }
     const auto hook = kernel::hook_of(event);
-    if (!hook) return;
+    if (!hook) return add_names_of_provider(event, wanted, machines[event.machine()]);
     OfMachine &mine = machines[event.machine()];
     const HookRule &rule = filter::rule_for(*hook, event.version());
     const Bytes payload = event.payload();
@@ -131,6 +132,13 @@ struct Knowledge::Part {
 
 private:
   static profile::Instant instant_of(const Event &event) { return {event.time(), place_of(event).order}; }
+
+  static void add_names_of_provider(const Event &event, const KnowledgeWanted &wanted, OfMachine &mine) {
+    if (wanted.files)
+      if (auto told = file_name_of_provider(event, event.time())) mine.files.push_back(*std::move(told));
+    if (wanted.keys)
+      if (auto opened = OpenedKeys::read(event, event.time())) mine.opened.push_back(*std::move(opened));
+  }
 
   static void add_names_of_code(const Event &event, OfMachine &mine) {
     profile::Methods::Events &code = mine.state.code;
@@ -243,7 +251,14 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
       }
     };
     add_names(from.files, into.files, "files");
-    add_names(from.keys, into.keys, "registry keys");
+    add_names(from.keys, into.keys.control_blocks, "registry keys");
+    for (OpenedKeys::Event &opened : from.opened) {
+      if (into.opened.memory() > room) {
+        known.problem("more opened registry keys than memory has room for: some are not joined");
+        break;
+      }
+      into.opened.add(std::move(opened));
+    }
     for (const auto &[processor, to] : from.switches)
       into.ran.add(processor, to);
     const std::span<const std::uint64_t> frames = from.frames;
@@ -302,7 +317,8 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
   for (std::size_t i = 0; i < machines; ++i) {
     Machine &machine = known.machines_[i];
     machine.files.sort();
-    machine.keys.sort();
+    machine.keys.control_blocks.sort();
+    machine.keys.opened = std::move(machine.opened).names();
     machine.definitions.sort();
     std::ranges::sort(machine.fragments, {},
                       [](const Fragment &f) { return std::tuple(f.time, f.thread, f.written.order); });
@@ -412,8 +428,7 @@ std::string_view Knowledge::file(std::uint32_t machine, std::uint64_t key, std::
 }
 
 bool Knowledge::append_registry_key(const Event &event, std::string &out) const {
-  const auto hook = kernel::hook_of(event);
-  return hook && append_key_of(event, *hook, event.time(), machines_[event.machine()].keys, out);
+  return append_key_of(event, event.time(), machines_[event.machine()].keys, out);
 }
 
 std::uint32_t Knowledge::image_at(std::uint32_t machine, std::uint32_t pid, std::int64_t time,

@@ -125,7 +125,9 @@ private:
     auto operator<=>(const ClrStack &) const = default;
   };
   struct Machine {
-    ObjectNames files, keys;
+    ObjectNames files;
+    RegistryNames keys;
+    OpenedKeys opened; // until its names are in `keys`
     std::vector<ThreadSpan> threads;
     profile::Images images;
     profile::Methods methods;

@@ -1,5 +1,6 @@
 #include "passes/object_names.hpp"
 
+#include "etwrelog/provider_events.hpp"
 #include "etwrelog/text.hpp"
 
 #include <algorithm>
@@ -8,16 +9,14 @@ namespace etwrelog::pipeline {
 
 using kernel::Role;
 
-std::optional<ObjectName> file_name_of(const EventView &event, std::uint16_t hook, std::int64_t time) {
-  constexpr std::uint16_t kCreate = 0x0440;
-  if (hook >> 8 != 0x04) return std::nullopt;
-  if (hook != kCreate && kernel::scope_of(hook) != kernel::Scope::file_name) return std::nullopt;
-  const kernel::Layout *layout = kernel::find_layout(hook, event.version());
-  if (layout == nullptr) return std::nullopt;
+namespace {
+
+std::optional<ObjectName> read(std::span<const kernel::Field> fields, const EventView &event,
+                               std::int64_t time) {
   ObjectName told;
   told.time = time;
   bool has_object = false;
-  kernel::FieldWalk walk(layout->fields, event.payload(), event.pointer_size());
+  kernel::FieldWalk walk(fields, event.payload(), event.pointer_size());
   const kernel::Field *field = nullptr;
   for (Bytes data; walk.next(field, data);) {
     if (field->role == Role::file_object || (field->role == Role::file_key && !has_object)) {
@@ -29,6 +28,25 @@ std::optional<ObjectName> file_name_of(const EventView &event, std::uint16_t hoo
   }
   if (told.number == 0 || told.name.empty()) return std::nullopt;
   return told;
+}
+
+} // namespace
+
+std::optional<ObjectName> file_name_of(const EventView &event, std::uint16_t hook, std::int64_t time) {
+  constexpr std::uint16_t kCreate = 0x0440;
+  if (hook >> 8 != 0x04) return std::nullopt;
+  if (hook != kCreate && kernel::scope_of(hook) != kernel::Scope::file_name) return std::nullopt;
+  const kernel::Layout *layout = kernel::find_layout(hook, event.version());
+  return layout == nullptr ? std::nullopt : read(layout->fields, event, time);
+}
+
+std::optional<ObjectName> file_name_of_provider(const EventView &event, std::int64_t time) {
+  constexpr std::uint16_t kNameCreate = 10, kNameDelete = 11, kCreate = 12, kCreateNewFile = 30;
+  if (!event.is_event() || event.provider() != provider::kKernelFile) return std::nullopt;
+  const std::uint16_t id = event.id();
+  if (id != kNameCreate && id != kNameDelete && id != kCreate && id != kCreateNewFile) return std::nullopt;
+  const provider::Layout *layout = provider::find_kernel_layout(event);
+  return layout == nullptr ? std::nullopt : read(layout->fields, event, time);
 }
 
 void ObjectNames::sort() {

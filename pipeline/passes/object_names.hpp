@@ -21,6 +21,8 @@ struct ObjectName {
 // that of the object that it opens.
 [[nodiscard]] std::optional<ObjectName> file_name_of(const EventView &event, std::uint16_t hook,
                                                      std::int64_t time);
+// The same of an event of Microsoft-Windows-Kernel-File.
+[[nodiscard]] std::optional<ObjectName> file_name_of_provider(const EventView &event, std::int64_t time);
 
 class ObjectNames {
 public:

@@ -93,8 +93,8 @@ struct TraceMessage {
 [[nodiscard]] Result<std::vector<TraceMessage>> read_tmf(std::string_view text,
                                                          std::vector<std::string> &problems);
 
-// The built-in schemas: what the tables in kernel_classes.cpp and other_classes.cpp say, read once for the
-// whole process.
+// The built-in schemas: what the tables in kernel_classes.cpp, kernel_providers.cpp and other_classes.cpp
+// say, read once for the whole process.
 struct BuiltinEntry {
   std::unique_ptr<Entry> entry;
   std::uint16_t last_version; // from schema.version on

@@ -3,6 +3,7 @@
 #include "base/cut_text.hpp"
 #include "etwrelog/clr_events.hpp"
 #include "etwrelog/kernel_events.hpp"
+#include "etwrelog/provider_events.hpp"
 #include "etwrelog/provider_names.hpp"
 #include "etwrelog/text.hpp"
 #include "schema/entry.hpp"
@@ -215,6 +216,9 @@ std::string EventNames::name(const EventType &type) const {
     return fmt::format("{}/{}", provider, clr);
   if (const auto learned = names_.find(type); learned != names_.end())
     return fmt::format("{}/{}", provider, text_of(learned->second));
+  if (const provider::Layout *known_event =
+          provider::find_layout(type.guid, static_cast<std::uint16_t>(type.id), type.version))
+    return fmt::format("{}/{}", provider, known_event->name);
   return fmt::format("{}/EventID({})", provider, type.id);
 }
 

@@ -1,5 +1,6 @@
 // Names of event types: built-in for the kernel and .NET, learned from the trace for the rest (EventInfo
-// records that a merge adds, EventSource manifests, TraceLogging schemas).
+// records that a merge adds, EventSource manifests, TraceLogging schemas), else those of the built-in
+// schemas.
 #pragma once
 
 #include "etwrelog/schema.hpp"

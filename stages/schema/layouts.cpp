@@ -232,6 +232,14 @@ const provider::Layout *provider::find_layout(const EventView &event) {
   return providers().find(provider, classic ? event.opcode() : event.id(), event.version());
 }
 
+const provider::Layout *provider::find_kernel_layout(const EventView &event) {
+  if (!event.is_event()) return nullptr;
+  const Guid provider = event.provider();
+  if (provider != kKernelProcess && provider != kKernelFile && provider != kKernelRegistry) return nullptr;
+  const Layout *found = providers().find(provider, event.id(), event.version());
+  return found != nullptr && found->min_version == event.version() ? found : nullptr;
+}
+
 std::span<const kernel::Layout> kernel::all_layouts() {
   return hooks().rows();
 }

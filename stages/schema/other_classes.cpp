@@ -5,7 +5,7 @@
 
 namespace etwrelog::schema {
 
-extern const std::string_view kKernelClasses;
+extern const std::string_view kKernelClasses, kKernelProviders;
 
 namespace {
 
@@ -240,7 +240,8 @@ provider a669021c-c450-4609-a035-5af59af4df18 Microsoft-Windows-DotNETRuntimeRun
 } // namespace
 
 std::span<const std::string_view> builtin_tables() {
-  static const std::array<std::string_view, 3> tables = {kKernelClasses, kConfigurationClasses, kClrEvents};
+  static const std::array<std::string_view, 4> tables = {kKernelClasses, kConfigurationClasses, kClrEvents,
+                                                         kKernelProviders};
   return tables;
 }
 

@@ -3,6 +3,7 @@
 #include "base/cut_text.hpp"
 #include "etwrelog/format.hpp"
 #include "etwrelog/kernel_events.hpp"
+#include "etwrelog/provider_events.hpp"
 #include "schema/entry.hpp"
 
 #include <algorithm>
@@ -25,11 +26,11 @@ constexpr Named kProviders[] = {
      "System.Diagnostics.Eventing.FrameworkEventSource"},
     {make_guid(0xa8a71ac1, 0x040f, 0x54a2, 0x07ca, 0x00a89b5ab761), "PerfView"},
     {format::kKernelEventTracingGuid, "Microsoft-Windows-Kernel-EventTracing"},
-    {make_guid(0x22fb2cd6, 0x0e7b, 0x422b, 0xa0c7, 0x2fad1fd0e716), "Microsoft-Windows-Kernel-Process"},
-    {make_guid(0xedd08927, 0x9cc4, 0x4e65, 0xb970, 0xc2560fb5c289), "Microsoft-Windows-Kernel-File"},
+    {provider::kKernelProcess, "Microsoft-Windows-Kernel-Process"},
+    {provider::kKernelFile, "Microsoft-Windows-Kernel-File"},
     {make_guid(0xc7bde69a, 0xe1e0, 0x4177, 0xb6ef, 0x283ad1525271), "Microsoft-Windows-Kernel-Disk"},
     {make_guid(0x7dd42a49, 0x5329, 0x4832, 0x8dfd, 0x43d979153a88), "Microsoft-Windows-Kernel-Network"},
-    {make_guid(0x70eb4f03, 0xc1de, 0x4f73, 0xa051, 0x33d13d5413bd), "Microsoft-Windows-Kernel-Registry"},
+    {provider::kKernelRegistry, "Microsoft-Windows-Kernel-Registry"},
     {make_guid(0x1c95126e, 0x7eea, 0x49a9, 0xa3fe, 0xa378b03ddb4d), "Microsoft-Windows-DNS-Client"},
     {make_guid(0x315a8872, 0x923e, 0x4ea2, 0x9889, 0x33cd4754bf64), "Microsoft-Windows-Immersive-Shell"},
     {make_guid(0xdd5ef90a, 0x6398, 0x47a4, 0xad34, 0x4dcecdef795f), "Microsoft-Windows-HttpService"},

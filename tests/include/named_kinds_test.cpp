@@ -131,7 +131,7 @@ TEST_F(NamedKindsTest, ANameBeginsBehindAnySlashAndMayHoldWildcards) {
 
 // Most traces of providers with a manifest hold no description of their events; these are shown by number.
 TEST_F(NamedKindsTest, AKindThatNobodyDescribesIsNamedByItsNumber) {
-  const Guid known = *provider_by_name("Microsoft-Windows-Kernel-Process"), nobody = make_guid(9, 8, 7, 6, 5);
+  const Guid known = *provider_by_name("Microsoft-Windows-Kernel-Disk"), nobody = make_guid(9, 8, 7, 6, 5);
   SyntheticTrace made;
   made.manifest_event({2'000'000}, {.provider = known, .id = 8}, 11, 10);
   made.manifest_event({2'000'001}, {.provider = known, .id = 8, .version = 1}, 11, 10);
@@ -141,21 +141,21 @@ TEST_F(NamedKindsTest, AKindThatNobodyDescribesIsNamedByItsNumber) {
   made.message({2'000'005}, nobody, 11, 10);
   made.trace_logging({2'000'006}, make_guid(1, 2, 3, 4, 5), "Maker", "Begin", 11, 10);
   open(Input::memory("made.etl", made.bytes()));
-  EXPECT_EQ(count("Microsoft-Windows-Kernel-Process/EventID(8)"), 2u);
-  EXPECT_EQ(count("microsoft-windows-kernel-process/eventid(9)"), 1u);
+  EXPECT_EQ(count("Microsoft-Windows-Kernel-Disk/EventID(8)"), 2u);
+  EXPECT_EQ(count("microsoft-windows-kernel-disk/eventid(9)"), 1u);
   EXPECT_EQ(count("EventID(8)"), 3u);
   EXPECT_EQ(count(to_string(nobody) + "/EventID(8)"), 1u);
   EXPECT_EQ(count(to_string(nobody) + "/Opcode(8)"), 1u);
   EXPECT_EQ(count("Opcode(8)"), 1u);
-  EXPECT_EQ(count("Microsoft-Windows-Kernel-Process/EventID(*)"), 3u);
-  EXPECT_EQ(count("Microsoft-Windows-Kernel-Process/*"), 3u);
-  EXPECT_EQ(count("Microsoft-Windows-Kernel-P*/EventID(?)"), 3u);
+  EXPECT_EQ(count("Microsoft-Windows-Kernel-Disk/EventID(*)"), 3u);
+  EXPECT_EQ(count("Microsoft-Windows-Kernel-Disk/*"), 3u);
+  EXPECT_EQ(count("Microsoft-Windows-Kernel-D*/EventID(?)"), 3u);
   EXPECT_EQ(count("Maker/EventID(0)"), 1u) << "also of one that is described";
   EXPECT_EQ(count("Maker/*"), 1u);
   EXPECT_EQ(count("WPP/*"), 1u);
-  EXPECT_EQ(count("Microsoft-Windows-Kernel-Process/EventID(10)"), 0u) << "no event of it is there";
-  EXPECT_FALSE(named("Microsoft-Windows-Kernel-Prozess/EventID(8)")) << "a provider that nobody knows";
-  EXPECT_FALSE(named("Microsoft-Windows-Kernel-Prozess/*"));
+  EXPECT_EQ(count("Microsoft-Windows-Kernel-Disk/EventID(10)"), 0u) << "no event of it is there";
+  EXPECT_FALSE(named("Microsoft-Windows-Kernel-Dysk/EventID(8)")) << "a provider that nobody knows";
+  EXPECT_FALSE(named("Microsoft-Windows-Kernel-Dysk/*"));
   EXPECT_FALSE(named("EventID"));
 }
 

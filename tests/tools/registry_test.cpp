@@ -5,6 +5,8 @@
 #include "tests/support/synthetic_trace.hpp"
 #include "tests/support/trace_files.hpp"
 
+#include "etwrelog/provider_names.hpp"
+
 #include <map>
 
 #include <gtest/gtest.h>
@@ -149,6 +151,107 @@ TEST_F(Registry, OperationsSayWhenTheyBegan) {
   EXPECT_EQ(events[0].value("duration_ns", 0), 6000) << events[0];
   EXPECT_FALSE(events[1].contains("duration_ns")) << events[1];
   EXPECT_FALSE(events[2].contains("duration_ns")) << "it names a key: " << events[2];
+}
+
+// Microsoft-Windows-Kernel-Registry, whose events say where a key begins when it is opened.
+class OpenedKey : public ::testing::Test {
+protected:
+  static constexpr std::uint16_t kCreate = 1, kOpen = 2, kSetValue = 5, kClose = 13;
+  void opens(std::int64_t time, std::uint16_t id, std::uint64_t base, std::uint64_t key,
+             std::u16string_view name, std::uint32_t status = 0) {
+    std::vector<std::uint8_t> payload;
+    put(payload, base), put(payload, key), put(payload, status), put(payload, std::uint32_t{2});
+    put_text(payload, u""), put_text(payload, name);
+    event(time, id, payload);
+  }
+  void sets(std::int64_t time, std::uint64_t key) {
+    std::vector<std::uint8_t> payload;
+    put(payload, key), put(payload, std::uint32_t{0}), put(payload, std::uint32_t{4});
+    put(payload, std::uint32_t{4}), put_text(payload, u""), put_text(payload, u"Color");
+    put(payload, std::uint16_t{4}), put(payload, std::uint32_t{7});
+    put(payload, std::uint32_t{1}), put(payload, std::uint32_t{2}), put(payload, std::uint16_t{2});
+    put(payload, std::uint16_t{0x4142});
+    event(time, kSetValue, payload);
+  }
+  void closes(std::int64_t time, std::uint64_t key) {
+    std::vector<std::uint8_t> payload;
+    put(payload, key), put(payload, std::uint32_t{0}), put_text(payload, u"");
+    event(time, kClose, payload);
+  }
+  std::vector<json> exported() {
+    testing::write_file(directory_.file("t.etl"), trace_.bytes());
+    const ToolRun run = run_tool({"export", directory_.file("t.etl"), "--join", "registry", "--provider",
+                                  "Microsoft-Windows-Kernel-Registry"});
+    EXPECT_EQ(run.status, 0) << run.err;
+    return testing::json_lines(run.out);
+  }
+  std::vector<std::string> keys() {
+    std::vector<std::string> found;
+    for (const json &event : exported())
+      found.push_back(event.value("registry_key", ""));
+    return found;
+  }
+
+private:
+  template <class T> static void put(std::vector<std::uint8_t> &to, T value) {
+    to.resize(to.size() + sizeof(T));
+    store(to.data() + to.size() - sizeof(T), value);
+  }
+  static void put_text(std::vector<std::uint8_t> &to, std::u16string_view text) {
+    for (const char16_t unit : text)
+      put(to, static_cast<std::uint16_t>(unit));
+    put(to, std::uint16_t{0});
+  }
+  void event(std::int64_t time, std::uint16_t id, const std::vector<std::uint8_t> &payload) {
+    trace_.manifest_event({time},
+                          {.provider = *provider_by_name("Microsoft-Windows-Kernel-Registry"), .id = id}, 80,
+                          8, payload);
+  }
+  testing::SyntheticTrace trace_;
+  TempDir directory_;
+};
+
+TEST_F(OpenedKey, HasTheNameThatItWasOpenedBy) {
+  opens(2'000'000, kOpen, 0, 0xA0, u"\\REGISTRY\\MACHINE");
+  opens(2'000'100, kCreate, 0xA0, 0xB0, u"Contoso\\Orders");
+  sets(2'000'200, 0xB0);
+  opens(2'000'300, kOpen, 0xA0, 0, u"Missing", 0xC000'0034);
+  opens(2'000'400, kOpen, 0xC0, 0xD0, u"Below"); // one that was opened before the trace
+  sets(2'000'500, 0xD0);
+  sets(2'000'600, 0xE0);
+  EXPECT_EQ(keys(), (std::vector<std::string>{"\\REGISTRY\\MACHINE", "\\REGISTRY\\MACHINE\\Contoso\\Orders",
+                                              "\\REGISTRY\\MACHINE\\Contoso\\Orders",
+                                              "\\REGISTRY\\MACHINE\\Missing", "", "", ""}));
+}
+
+TEST_F(OpenedKey, HasNoNameWhenItIsClosed) {
+  opens(2'000'000, kOpen, 0, 0xA0, u"\\first");
+  closes(2'000'100, 0xA0);
+  sets(2'000'200, 0xA0);
+  opens(2'000'300, kOpen, 0, 0xA0, u"\\second");
+  sets(2'000'400, 0xA0);
+  EXPECT_EQ(keys(), (std::vector<std::string>{"\\first", "\\first", "", "\\second", "\\second"}));
+}
+
+// No trace describes these events.
+TEST_F(OpenedKey, EventsAreDecodedWithoutAManifest) {
+  sets(2'000'000, 0xA0);
+  const std::vector<json> events = exported();
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0]["event"], "SetValueKey");
+  EXPECT_EQ(events[0]["fields"], json({{"KeyObject", "0xa0"},
+                                       {"Status", 0},
+                                       {"Type", 4},
+                                       {"DataSize", 4},
+                                       {"KeyName", ""},
+                                       {"ValueName", "Color"},
+                                       {"CapturedDataSize", 4},
+                                       {"CapturedData", "07000000"},
+                                       {"PreviousDataType", 1},
+                                       {"PreviousDataSize", 2},
+                                       {"PreviousDataCapturedSize", 2},
+                                       {"PreviousData", "4241"}}));
+  EXPECT_FALSE(events[0].contains("tail")) << events[0];
 }
 
 } // namespace

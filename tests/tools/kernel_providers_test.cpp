@@ -1,0 +1,164 @@
+// The kernel's own manifest providers: hardly any trace describes their events, and tools that watch machines
+// record hardly anything else.
+#include "tests/support/json_lines.hpp"
+#include "tests/support/run_tool.hpp"
+#include "tests/support/synthetic_trace.hpp"
+#include "tests/support/trace_files.hpp"
+
+#include "etwrelog/provider_names.hpp"
+
+#include <fstream>
+#include <map>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace etwrelog {
+namespace {
+
+using nlohmann::json;
+using testing::run_tool;
+using testing::TempDir;
+using testing::ToolRun;
+
+std::vector<json> events_of(const char *name) {
+  const auto trace = testing::trace_path(name);
+  if (!trace) return {};
+  const ToolRun run = run_tool({"export", trace->string()});
+  EXPECT_EQ(run.status, 0) << run.err;
+  return testing::json_lines(run.out);
+}
+
+// Every event to its last byte: a layout that is wrong leaves some, or wants more than there are.
+TEST(KernelProviders, ProcessesThreadsAndImagesOfARealTraceAreDecoded) {
+  const std::vector<json> events = events_of("Process");
+  if (events.empty()) GTEST_SKIP() << "the shared traces are not here";
+  std::map<std::string, std::size_t> counts;
+  std::map<std::uint32_t, std::string> started; // images of processes
+  for (const json &event : events) {
+    if (event["provider"] != "Microsoft-Windows-Kernel-Process") continue;
+    const std::string name = event["event"];
+    ++counts[name];
+    ASSERT_FALSE(event.contains("raw") || event.contains("tail") || event.contains("truncated")) << event;
+    const json &fields = event["fields"];
+    if (name == "ImageLoad") {
+      EXPECT_TRUE(fields["ImageName"].get<std::string>().starts_with("\\")) << event;
+      EXPECT_NE(fields["ImageSize"], "0x0") << event;
+      EXPECT_EQ(fields["ProcessID"], event["process_id"]) << "who loads it";
+    }
+    if (name == "ThreadStop/Stop") {
+      EXPECT_EQ(fields["ThreadID"], event["thread_id"]) << event;
+    }
+    if (name == "ProcessStart/Start") {
+      EXPECT_EQ(fields["ParentProcessID"], event["process_id"]) << event;
+      started[fields["ProcessID"]] = fields["ImageName"];
+    }
+    if (name == "ProcessStop/Stop") {
+      EXPECT_EQ(fields["ProcessID"], event["process_id"]) << event;
+      const auto begun = started.find(fields["ProcessID"]);
+      if (begun != started.end()) {
+        EXPECT_TRUE(begun->second.ends_with("\\" + fields["ImageName"].get<std::string>())) << event;
+      }
+    }
+  }
+  EXPECT_EQ(counts, (std::map<std::string, std::size_t>{{"CpuBasePriorityChange", 810},
+                                                        {"CpuPriorityChange", 5088},
+                                                        {"ImageLoad", 1115},
+                                                        {"ImageUnload", 1153},
+                                                        {"IoPriorityChange", 780},
+                                                        {"PagePriorityChange", 838},
+                                                        {"ProcessStart/Start", 4},
+                                                        {"ProcessStop/Stop", 4},
+                                                        {"ThreadStart/Start", 287},
+                                                        {"ThreadStop/Stop", 264}}));
+}
+
+TEST(KernelProviders, ConnectionsOfARealTraceAreDecoded) {
+  const std::vector<json> events = events_of("KernelNetwork");
+  if (events.empty()) GTEST_SKIP() << "the shared traces are not here";
+  std::map<std::string, std::size_t> ports;
+  std::size_t decoded = 0;
+  for (const json &event : events) {
+    if (event["provider"] != "Microsoft-Windows-Kernel-Network") continue;
+    ++decoded;
+    ASSERT_FALSE(event.contains("raw") || event.contains("truncated")) << event;
+    // The kernel writes 8 bytes of connid, of which the manifest has the first four.
+    EXPECT_EQ(event.value("tail", ""), "00000000") << event;
+    const json &fields = event["fields"];
+    EXPECT_LT(fields["size"], 65536) << event;
+    ++ports[fields["daddr"].get<std::string>() + " " + std::to_string(fields["dport"].get<unsigned>())];
+  }
+  EXPECT_EQ(decoded, 8923u);
+  EXPECT_GT(ports["157.56.244.38 443"], 1000u) << "where most came from";
+}
+
+TEST(KernelProviders, StatisticsCallEventsByTheirNames) {
+  const auto trace = testing::trace_path("Process");
+  if (!trace) GTEST_SKIP() << "the shared traces are not here";
+  const ToolRun run = run_tool({"stats", trace->string()});
+  EXPECT_NE(run.out.find("Microsoft-Windows-Kernel-Process/CpuPriorityChange"), std::string::npos) << run.out;
+  EXPECT_EQ(run.out.find("EventID("), std::string::npos) << run.out;
+}
+
+// What was decoded by the built-in schemas is what another program makes of the records that say so in the
+// trace.
+TEST(KernelProviders, SchemasThatAreEmbeddedAreUnderstoodElsewhere) {
+  for (const auto &[name, provider] : {std::pair("Process", "Microsoft-Windows-Kernel-Process"),
+                                       std::pair("KernelNetwork", "Microsoft-Windows-Kernel-Network")}) {
+    SCOPED_TRACE(name);
+    const auto trace = testing::trace_path(name);
+    if (!trace) GTEST_SKIP() << "the shared traces are not here";
+    const TempDir directory;
+    const std::string lines = directory.file("lines.jsonl"), embedded = directory.file("embedded.etl"),
+                      judged = directory.file("judged.json");
+    ASSERT_EQ(run_tool({"export", trace->string(), "--provider", provider, "-o", lines}).status, 0);
+    ASSERT_EQ(run_tool({"relog", "--embed-schemas", trace->string(), "-o", embedded}).status, 0);
+    const std::string judge = "python3 " + (*testing::shared_dir() / "tools" / "etl_decode.py").string() +
+                              " --compare " + lines + " " + embedded + " > " + judged;
+    static_cast<void>(std::system(judge.c_str())); // it misses the header, which is another one
+    std::ifstream file(judged);
+    const json said = json::parse(file);
+    EXPECT_EQ(said["events_matched"], said["events_there"]);
+    EXPECT_GT(said["events_there"], 8'000);
+    EXPECT_EQ(said["equal"], said["events_there"]);
+  }
+}
+
+// Names of files: of their keys, and of what programs open.
+TEST(KernelProviders, FilesHaveTheNamesThatTheProviderTold) {
+  const Guid provider = *provider_by_name("Microsoft-Windows-Kernel-File");
+  testing::SyntheticTrace trace;
+  const auto event = [&](std::int64_t time, std::uint16_t id, std::uint8_t version,
+                         std::initializer_list<std::uint64_t> pointers,
+                         std::initializer_list<std::uint32_t> numbers, std::u16string_view name = u"") {
+    std::vector<std::uint8_t> payload(8 * pointers.size() + 4 * numbers.size());
+    std::uint8_t *at = payload.data();
+    for (const std::uint64_t pointer : pointers)
+      store(at, pointer), at += 8;
+    for (const std::uint32_t number : numbers)
+      store(at, number), at += 4;
+    for (const char16_t unit : name)
+      payload.push_back(static_cast<std::uint8_t>(unit)), payload.push_back(0);
+    if (!name.empty()) payload.insert(payload.end(), {0, 0});
+    trace.manifest_event({time}, {.provider = provider, .id = id, .version = version}, 80, 8, payload);
+  };
+  event(2'000'000, 10, 0, {0xA0}, {}, u"\\named.txt");                        // NameCreate
+  event(2'000'100, 12, 1, {1, 0xB0}, {80, 0, 0, 7}, u"\\opened.txt");         // Create
+  event(2'000'200, 15, 1, {0, 1, 0xC0, 0xA0}, {80, 512, 0, 0});               // Read
+  event(2'000'300, 16, 1, {0, 1, 0xB0, 0xD0}, {80, 512, 0, 0});               // Write
+  event(2'000'400, 14, 1, {1, 0xE0, 0xF0}, {80});                             // Close
+  event(2'000'500, 12, 9, {1, 0xE0}, {80, 0, 0, 7}, u"\\of a later Windows"); // whose layout is not known
+  const TempDir directory;
+  testing::write_file(directory.file("t.etl"), trace.bytes());
+  const ToolRun run = run_tool(
+      {"export", directory.file("t.etl"), "--join", "file", "--provider", "Microsoft-Windows-Kernel-File"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  std::vector<std::string> files;
+  for (const json &line : testing::json_lines(run.out))
+    files.push_back(line.value("file", ""));
+  EXPECT_EQ(files,
+            (std::vector<std::string>{"\\named.txt", "\\opened.txt", "\\named.txt", "\\opened.txt", "", ""}));
+}
+
+} // namespace
+} // namespace etwrelog
