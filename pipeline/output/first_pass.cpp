@@ -86,7 +86,7 @@ void FirstPass::look_at(Batch &batch, const DecodedBuffer &buffer, const filter:
     if (rule != nullptr)
       part.records.add(event, *rule, time, buffer.index);
     else
-      part.records.add_other(event);
+      part.records.add_other(event, time);
     const std::uint32_t switches = walk.switches;
     const std::optional<filter::Reason> dropped = early_.drops(event, rule, time, walk);
     const auto end = static_cast<std::uint32_t>(at + align8(event.size()));

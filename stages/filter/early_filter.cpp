@@ -248,6 +248,7 @@ std::optional<Reason> EarlyFilter::drops_rest(const EventView &event, std::int64
   if (event.is_event()) {
     if (event.id() == format::kManifestEventId && event.opcode() == format::kManifestOpcode)
       return std::nullopt;
+    if (process_told(event)) return std::nullopt; // some are of two processes
     if (of_kind && in_time) return by_header(event, time, walk);
     const Guid provider = event.provider();
     if (clr::names_code(provider, event.id()))

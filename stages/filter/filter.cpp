@@ -116,7 +116,7 @@ bool is_state(const EventView &event) {
     return describes_system(provider) || provider == format::kMetaDataGuid ||
            provider == format::kImageIdGuid;
   return event.is_event() &&
-         (clr::names_code(provider, event.id()) || provider == clr::kScriptGuid ||
+         (clr::names_code(provider, event.id()) || provider == clr::kScriptGuid || process_told(event) ||
           (event.id() == format::kManifestEventId && event.opcode() == format::kManifestOpcode));
 }
 
@@ -299,6 +299,11 @@ Filter::Verdict Filter::judge_event(const EventView &event, std::int64_t time, P
     // Of a selected process it stays for itself; of another while a kept process uses the provider.
     const bool own = !by_kind_ && targets_.contains(event.process_id(), time);
     return own ? Verdict{Reason::kept_process} : judge_description(event, time, position);
+  }
+  // As the kernel logger's: of the process that it is about, and of who wrote it.
+  if (const std::optional<std::uint32_t> process = process_told(event)) {
+    const Reason reason = by_process(*process, time);
+    return {is_kept(reason) ? reason : by_process(event.process_id(), time)};
   }
   const bool here = in_time(time);
   if (here && !by_kind_) return {Reason::count_};

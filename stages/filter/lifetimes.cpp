@@ -12,10 +12,8 @@ using kernel::Scope;
 
 namespace {
 
-std::optional<ProcessInstance> read_process(const EventView &event, std::uint16_t hook) {
-  const kernel::Layout *layout = kernel::find_layout(hook, event.version());
-  if (!layout) return std::nullopt;
-  kernel::FieldWalk walk(layout->fields, event.payload(), event.pointer_size());
+std::optional<ProcessInstance> read_process(const EventView &event, std::span<const kernel::Field> fields) {
+  kernel::FieldWalk walk(fields, event.payload(), event.pointer_size());
   const kernel::Field *field = nullptr;
   Bytes data;
   ProcessInstance process;
@@ -29,13 +27,19 @@ std::optional<ProcessInstance> read_process(const EventView &event, std::uint16_
     case kernel::Role::parent_id: process.parent = load<std::uint32_t>(data.data()); break;
     case kernel::Role::session_id: process.session = load<std::uint32_t>(data.data()); break;
     case kernel::Role::exit_status: process.exit_status = load<std::int32_t>(data.data()); break;
-    case kernel::Role::image_name: process.image_name = utf8_from_bytes(data); break;
+    case kernel::Role::image_name:
+      process.image_name =
+          field->type == kernel::FieldType::wstr ? utf8_from_utf16(data) : utf8_from_bytes(data);
+      break;
     case kernel::Role::command_line: process.command_line = utf8_from_utf16(data); break;
     default: break;
     }
   }
   return has_id ? std::optional(std::move(process)) : std::nullopt;
 }
+
+// Ids of events of Microsoft-Windows-Kernel-Process.
+constexpr std::uint16_t kProcessStart = 1, kProcessStop = 2, kProcessRundown = 15;
 
 // As stacks are told apart (stacks/stack_events.hpp).
 bool ends_in_kernel(const EventView &event, const FieldOffsets &at) {
@@ -47,6 +51,28 @@ bool ends_in_kernel(const EventView &event, const FieldOffsets &at) {
 }
 
 } // namespace
+
+std::optional<std::uint32_t> process_told_by_provider(const EventView &event) {
+  if (event.id() != kProcessStart && event.id() != kProcessStop && event.id() != kProcessRundown)
+    return std::nullopt;
+  const provider::Layout *layout = provider::find_kernel_layout(event);
+  if (layout == nullptr || layout->fields.front().role != kernel::Role::process_id) return std::nullopt;
+  return FieldOffsets::u32(event.payload(), 0);
+}
+
+// Names begin with the device, where the kernel logger has the last part alone.
+void LifetimeRecords::add_process_of_provider(const EventView &event, std::int64_t time) {
+  constexpr std::uint8_t kRundownStart = 3;
+  const provider::Layout *layout = provider::find_kernel_layout(event);
+  std::optional<ProcessInstance> process =
+      layout == nullptr ? std::nullopt : read_process(event, layout->fields);
+  if (!process) return;
+  process->image_name.erase(0, process->image_name.rfind('\\') + 1);
+  const std::uint8_t opcode = event.id() == kProcessStart  ? kStart
+                              : event.id() == kProcessStop ? kEnd
+                                                           : kRundownStart;
+  processes.push_back({time, opcode, *std::move(process), true});
+}
 
 void LifetimeRecords::clear() {
   processes.clear();
@@ -69,8 +95,9 @@ void LifetimeRecords::add_hook(const EventView &event, std::int64_t time, const 
   };
   switch (rule.scope) {
   case Scope::process:
-    if (opcode >= kStart && opcode <= kRundownEnd)
-      if (std::optional<ProcessInstance> process = read_process(event, hook)) {
+    if (const kernel::Layout *layout = kernel::find_layout(hook, event.version());
+        layout != nullptr && opcode >= kStart && opcode <= kRundownEnd)
+      if (std::optional<ProcessInstance> process = read_process(event, layout->fields)) {
         if (opcode == kStart || opcode == kEnd) add_actor(process->pid, false);
         processes.push_back({time, opcode, *std::move(process)});
       }
@@ -201,6 +228,10 @@ Lifetimes::Lifetimes(std::span<const LifetimeRecords::Thread> threads, LifetimeR
 }
 
 void Lifetimes::build_processes(std::vector<LifetimeRecords::Process> records) {
+  // The kernel logger tells the same of the same processes, at other times.
+  lacks_processes_ = std::ranges::all_of(records, &LifetimeRecords::Process::of_provider);
+  if (!lacks_processes_)
+    std::erase_if(records, [](const LifetimeRecords::Process &record) { return record.of_provider; });
   // At the same time an end comes before a start of the same id: it is another process's.
   auto rank = [](std::uint8_t opcode) { return opcode == kEnd ? 0 : opcode == kStart ? 1 : opcode; };
   const std::vector<std::uint32_t> order = by_id_and_time(

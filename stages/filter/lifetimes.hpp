@@ -5,6 +5,7 @@
 #include "base/cpu.hpp"
 #include "base/flat_map.hpp"
 #include "etwrelog/clr_events.hpp"
+#include "etwrelog/provider_events.hpp"
 #include "etwrelog/statistics.hpp"
 #include "filter/rules.hpp"
 
@@ -55,6 +56,14 @@ struct IdentifiedImage {
   return {pid, base ? format::is_kernel_address(*base, pointer_size) : pid == kIdleProcess};
 }
 
+// The process whose start, end or being there an event of Microsoft-Windows-Kernel-Process tells, where no
+// kernel logger does; nullopt of others.
+[[nodiscard]] std::optional<std::uint32_t> process_told_by_provider(const EventView &event);
+[[nodiscard]] inline std::optional<std::uint32_t> process_told(const EventView &event) {
+  if (!event.is_event() || event.provider() != provider::kKernelProcess) return std::nullopt;
+  return process_told_by_provider(event);
+}
+
 // What one batch of buffers contributes. Kept small: a record for each event about a process or thread, each
 // stack definition and each buffer with context switches.
 struct LifetimeRecords {
@@ -62,6 +71,7 @@ struct LifetimeRecords {
     std::int64_t time;
     std::uint8_t opcode; // 1 start, 2 end, 3 rundown at start, 4 rundown at end
     ProcessInstance facts;
+    bool of_provider = false; // Microsoft-Windows-Kernel-Process tells it, not the kernel logger
   };
   struct Thread {
     std::int64_t time;
@@ -108,16 +118,18 @@ struct LifetimeRecords {
     if (const HookRule *const rule = rule_of(event))
       add(event, *rule, time, buffer);
     else
-      add_other(event);
+      add_other(event, time);
   }
   // Of no hook.
-  void add_other(const EventView &event) {
+  void add_other(const EventView &event, std::int64_t time) {
     if (!event.is_event()) return;
     const Guid provider = event.provider();
     if (clr::is_stack(provider, event.id()) || is_later_stack(event))
       has_stack_events = true;
     else if (clr::names_code(provider, event.id()))
       code_processes.insert(event.process_id());
+    else if (process_told(event))
+      add_process_of_provider(event, time);
   }
   ETWRELOG_ALWAYS_INLINE void add(const EventView &event, const HookRule &rule, std::int64_t time,
                                   std::uint32_t buffer) {
@@ -136,6 +148,8 @@ struct LifetimeRecords {
     default: add_hook(event, time, rule);
     }
   }
+  // Of one that process_told() something.
+  void add_process_of_provider(const EventView &event, std::int64_t time);
   // Appends what a later batch found.
   void append(LifetimeRecords &&later);
 
@@ -163,6 +177,8 @@ public:
             std::span<const std::uint16_t> processors, bool one_stream);
 
   [[nodiscard]] std::span<const ProcessInstance> processes() const { return processes_; }
+  // Others ran, too: a provider tells of those that start or end, where no rundown tells of all.
+  [[nodiscard]] bool lacks_processes() const { return lacks_processes_; }
 
   // Index in processes() of the instance that the id meant at that time: the latest that had started, or the
   // first if none had (a process is in use before and after its own start and end events).
@@ -232,6 +248,7 @@ private:
   std::vector<std::uint32_t> thread_at_start_;
   std::vector<LifetimeRecords::Definition> definitions_;
   std::vector<LifetimeRecords::Actor> actors_;
+  bool lacks_processes_ = true;
   bool has_stacks_ = false, has_switch_batches_ = false, has_unowned_ = false, has_stack_events_ = false;
   std::unordered_set<std::uint32_t> code_processes_;
 };

@@ -74,7 +74,7 @@ Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &li
         if (matches(pattern, processes[i])) targets.instances_[i] = found = true;
       if (found) continue;
       // A trace without process events (user-mode sessions) still has ids in its event headers.
-      if (const auto pid = parse_pid(pattern); pid && (processes.empty() || so_far))
+      if (const auto pid = parse_pid(pattern); pid && (lifetimes.lacks_processes() || so_far))
         targets.verdicts_[*pid] = Verdict::yes;
       else if (!so_far)
         return no_match(
@@ -111,6 +111,8 @@ Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &li
     for (std::size_t i = 0; i < processes.size(); ++i) {
       if (processes[i].pid == kIdleProcess) continue;
       const auto parent = lifetimes.process_at(processes[i].parent, processes[i].start);
+      const Verdict *const named = parent ? nullptr : targets.verdicts_.find(processes[i].parent);
+      if (named != nullptr && *named == Verdict::yes) targets.instances_[i] = true;
       // A parent that started after its child only has the number of the real one.
       if (!parent || *parent == i || processes[*parent].start > processes[i].start) continue;
       children[*parent].push_back(static_cast<std::uint32_t>(i));
@@ -135,7 +137,7 @@ Result<Targets> Targets::resolve(const Selection &selection, const Lifetimes &li
         targets.instances_[i] = false;
         found = true;
       }
-    if (const auto pid = parse_pid(pattern); pid && (processes.empty() || so_far))
+    if (const auto pid = parse_pid(pattern); pid && (lifetimes.lacks_processes() || so_far))
       targets.verdicts_[*pid] = Verdict::no;
     else if (!found && !so_far)
       return no_match(fmt::format("no process of the trace matches \"{}\"", pattern), Option::exclude);

@@ -33,14 +33,14 @@ provider 22fb2cd6-0e7b-422b-a0c7-2fad1fd0e716 Microsoft-Windows-Kernel-Process
  ProcessTokenElevationType:u32 ProcessTokenIsElevated:u32 MandatoryLabel:sid ImageName:wstr@image_name
  ImageChecksum:x32 TimeDateStamp:x32 PackageFullName:wstr PackageRelativeAppId:wstr SecurityMitigations:x32
 2 ProcessStop/Stop | 0 | ProcessID:u32@process_id CreateTime:ft ExitTime:ft ExitCode:u32@exit_status
- TokenElevationType:u32 HandleCount:u32 CommitCharge:u64 CommitPeak:u64 ImageName:astr
+ TokenElevationType:u32 HandleCount:u32 CommitCharge:u64 CommitPeak:u64 ImageName:astr@image_name
 2 ProcessStop/Stop | 1 | ProcessID:u32@process_id CreateTime:ft ExitTime:ft ExitCode:u32@exit_status
  TokenElevationType:u32 HandleCount:u32 CommitCharge:u64 CommitPeak:u64 CPUCycleCount:u64 ReadOperationCount:u32
- WriteOperationCount:u32 ReadTransferKiloBytes:u32 WriteTransferKiloBytes:u32 HardFaultCount:u32 ImageName:astr
+ WriteOperationCount:u32 ReadTransferKiloBytes:u32 WriteTransferKiloBytes:u32 HardFaultCount:u32 ImageName:astr@image_name
 2 ProcessStop/Stop | 2 | ProcessID:u32@process_id ProcessSequenceNumber:u64 CreateTime:ft ExitTime:ft
  ExitCode:u32@exit_status TokenElevationType:u32 HandleCount:u32 CommitCharge:u64 CommitPeak:u64 CPUCycleCount:u64
  ReadOperationCount:u32 WriteOperationCount:u32 ReadTransferKiloBytes:u32 WriteTransferKiloBytes:u32 HardFaultCount:u32
- ImageName:astr
+ ImageName:astr@image_name
 3 ThreadStart/Start, 4 ThreadStop/Stop | 0 | ProcessID:u32@process_id ThreadID:u32@thread_id StackBase:ptr StackLimit:ptr
  UserStackBase:ptr UserStackLimit:ptr StartAddr:code Win32StartAddr:code TebBase:ptr
 3 ThreadStart/Start | 1 | ProcessID:u32@process_id ThreadID:u32@thread_id StackBase:ptr StackLimit:ptr UserStackBase:ptr

@@ -160,5 +160,78 @@ TEST(KernelProviders, FilesHaveTheNamesThatTheProviderTold) {
             (std::vector<std::string>{"\\named.txt", "\\opened.txt", "\\named.txt", "\\opened.txt", "", ""}));
 }
 
+// A trace of that provider alone: its events tell what the kernel logger's do.
+class ProcessesOfTheProvider : public ::testing::Test {
+protected:
+  ProcessesOfTheProvider() {
+    starts(2'000'000, 8, 4, u"\\Device\\HarddiskVolume2\\Windows\\parent.exe");
+    starts(2'000'100, 9, 8, u"\\Device\\HarddiskVolume2\\child.exe");
+    other(2'000'200, 9);
+    other(2'000'300, 8);
+    other(2'000'400, 10); // was there before
+    process(2'000'500, 2, 9, 9, u"child.exe");
+  }
+  void starts(std::int64_t time, std::uint32_t pid, std::uint32_t parent, std::u16string_view image) {
+    process(time, 1, pid, parent, image);
+  }
+  void other(std::int64_t time, std::uint32_t pid) {
+    trace_.classic({time}, make_guid(1, 2, 3, 4, 5), 1, 80, pid);
+  }
+  void process(std::int64_t time, std::uint16_t id, std::uint32_t pid, std::uint32_t by,
+               std::u16string_view image) {
+    std::vector<std::uint8_t> payload(id == 1 ? 20 : 48);
+    store(payload.data(), pid);
+    if (id == 1) store(payload.data() + 12, by);
+    for (const char16_t unit : image) {
+      payload.push_back(static_cast<std::uint8_t>(unit));
+      if (id == 1) payload.push_back(0);
+    }
+    payload.insert(payload.end(), id == 1 ? 2 : 1, 0);
+    trace_.manifest_event({time},
+                          {.provider = *provider_by_name("Microsoft-Windows-Kernel-Process"), .id = id}, 80,
+                          by, payload);
+  }
+  // By process of events, with the ids of those that are not known.
+  std::map<std::string, std::size_t> by_process(const std::vector<std::string> &selection = {}) {
+    const std::string path = directory_.file("t.etl"), kept = directory_.file("kept.etl");
+    testing::write_file(path, trace_.bytes());
+    std::vector<std::string> relog = {"relog", path, "-o", kept, "-f"};
+    relog.insert(relog.end(), selection.begin(), selection.end());
+    const ToolRun cut = run_tool(relog);
+    EXPECT_EQ(cut.status, 0) << cut.err;
+    const ToolRun run = run_tool({"export", kept, "--where", "provider != 'Windows Kernel'"});
+    EXPECT_EQ(run.status, 0) << run.err;
+    std::map<std::string, std::size_t> counts;
+    for (const json &event : testing::json_lines(run.out))
+      ++counts[event["process"].is_null() ? event["process_id"].dump() : event["process"].get<std::string>()];
+    return counts;
+  }
+  testing::SyntheticTrace trace_;
+  TempDir directory_;
+};
+
+TEST_F(ProcessesOfTheProvider, HaveNamesAndAreSelectedByThem) {
+  using Counts = std::map<std::string, std::size_t>;
+  EXPECT_EQ(by_process(), (Counts{{"4", 1}, {"parent.exe", 2}, {"child.exe", 2}, {"10", 1}}));
+  EXPECT_EQ(by_process({"-p", "child"}), (Counts{{"8", 1}, {"child.exe", 2}})) << "with its start";
+  EXPECT_EQ(by_process({"-p", "parent"}), (Counts{{"4", 1}, {"parent.exe", 2}}));
+  EXPECT_EQ(by_process({"-p", "parent", "--children"}),
+            (Counts{{"4", 1}, {"parent.exe", 2}, {"child.exe", 2}}));
+  EXPECT_EQ(by_process({"-p", "8", "--children"}), by_process({"-p", "parent", "--children"}));
+  EXPECT_EQ(by_process({"-p", "10"}), (Counts{{"10", 1}})) << "nothing tells of it but its events";
+  EXPECT_EQ(by_process({"--exclude", "10", "--exclude", "parent"}).count("10"), 0u);
+}
+
+// Both tell of the same processes, at times of their own.
+TEST_F(ProcessesOfTheProvider, AreThoseOfTheKernelLoggerIfThatIsThere) {
+  trace_.process_start({2'000'050}, 8, 4, "parent.exe");
+  trace_.process_start({2'000'150}, 9, 8, "child.exe");
+  const std::string path = directory_.file("t.etl");
+  testing::write_file(path, trace_.bytes());
+  const ToolRun run = run_tool({"info", path, "--json"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(json::parse(run.out)["processes"].size(), 2u) << run.out;
+}
+
 } // namespace
 } // namespace etwrelog
