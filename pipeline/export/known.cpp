@@ -22,6 +22,9 @@ using kernel::Scope;
 
 namespace {
 
+constexpr const char *kTooManyOpened =
+    "more opened registry keys than memory has room for: some are not joined";
+
 void read_frames(Bytes data, unsigned pointer_size, std::vector<std::uint64_t> &frames) {
   for (std::size_t at = 0; at + pointer_size <= data.size(); at += pointer_size)
     frames.push_back(load_pointer(data.data() + at, pointer_size));
@@ -254,7 +257,7 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
     add_names(from.keys, into.keys.control_blocks, "registry keys");
     for (OpenedKeys::Event &opened : from.opened) {
       if (into.opened.memory() > room) {
-        known.problem("more opened registry keys than memory has room for: some are not joined");
+        known.problem(kTooManyOpened);
         break;
       }
       into.opened.add(std::move(opened));
@@ -318,7 +321,9 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
     Machine &machine = known.machines_[i];
     machine.files.sort();
     machine.keys.control_blocks.sort();
-    machine.keys.opened = std::move(machine.opened).names();
+    bool all_opened = true;
+    machine.keys.opened = std::move(machine.opened).names(room, all_opened);
+    if (!all_opened) known.problem(kTooManyOpened);
     machine.definitions.sort();
     std::ranges::sort(machine.fragments, {},
                       [](const Fragment &f) { return std::tuple(f.time, f.thread, f.written.order); });

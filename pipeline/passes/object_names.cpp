@@ -49,6 +49,15 @@ std::optional<ObjectName> file_name_of_provider(const EventView &event, std::int
   return layout == nullptr ? std::nullopt : read(layout->fields, event, time);
 }
 
+std::string_view ObjectNames::add(std::uint64_t number, std::int64_t time, std::string_view name,
+                                  ObjectName::Holds holds) {
+  const std::size_t known = names_.all().size();
+  const std::uint32_t kept = names_.number(name);
+  if (kept == known) letters_ += name.size();
+  told_.push_back({number, time, kept, holds});
+  return names_[kept];
+}
+
 void ObjectNames::sort() {
   std::ranges::stable_sort(told_, {}, &Told::place);
 }
@@ -66,8 +75,8 @@ std::string_view ObjectNames::find(std::uint64_t number, std::int64_t time) cons
 }
 
 std::size_t ObjectNames::memory() const {
-  constexpr std::size_t kName = 128;
-  return told_.size() * (sizeof(Told) + kName);
+  constexpr std::size_t kName = 128; // the tables' share
+  return told_.size() * sizeof(Told) + names_.all().size() * kName + letters_;
 }
 
 } // namespace etwrelog::pipeline

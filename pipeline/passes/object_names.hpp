@@ -26,9 +26,10 @@ struct ObjectName {
 
 class ObjectNames {
 public:
-  void add(const ObjectName &told) {
-    told_.push_back({told.number, told.time, names_.number(told.name), told.holds});
-  }
+  void add(const ObjectName &told) { static_cast<void>(add(told.number, told.time, told.name, told.holds)); }
+  // Returns the name as it is kept, which stays where it is.
+  std::string_view add(std::uint64_t number, std::int64_t time, std::string_view name,
+                       ObjectName::Holds holds);
   void sort(); // after the last, before find()
   // The last name that the number got until then; else, as rundowns come at the end, the next, if that holds
   // before it is told. Empty: none. Any thread.
@@ -45,6 +46,7 @@ private:
   };
   std::vector<Told> told_;
   base::TextNumbers names_;
+  std::size_t letters_ = 0; // of names_, in bytes
 };
 
 } // namespace etwrelog::pipeline

@@ -109,6 +109,10 @@ std::optional<ProviderTold> read_provider(const EventView &event) {
 bool opens(const EventView &event) {
   return event.id() == kCreateKey || event.id() == kOpenKey;
 }
+bool has_opened(const ProviderTold &told) {
+  constexpr std::uint32_t kFailed = 0x8000'0000; // NTSTATUS of warnings and errors
+  return told.key != 0 && told.status < kFailed;
+}
 
 } // namespace
 
@@ -116,28 +120,35 @@ std::optional<OpenedKeys::Event> OpenedKeys::read(const EventView &event, std::i
   std::optional<ProviderTold> told = read_provider(event);
   if (!told || told->key == 0) return std::nullopt;
   if (event.id() == kCloseKey) return Event{time, told->key, 0, {}, true};
-  constexpr std::uint32_t kFailed = 0x8000'0000; // NTSTATUS of warnings and errors
-  if (!opens(event) || told->status >= kFailed) return std::nullopt;
+  if (!opens(event) || !has_opened(*told)) return std::nullopt;
   return Event{time, told->key, told->base, std::move(told->name), false};
 }
 
-ObjectNames OpenedKeys::names() && {
+ObjectNames OpenedKeys::names(std::size_t memory, bool &all) && {
+  constexpr std::size_t kLongest =
+      0xFFFF; // Windows has fewer letters; a key that begins at itself has no end
   std::ranges::stable_sort(events_, {}, &Event::time);
+  using Holds = ObjectName::Holds;
   ObjectNames names;
-  std::unordered_map<std::uint64_t, std::string> open; // whole names; empty: not known
-  for (Event &event : events_) {
-    std::string &name = open[event.key];
+  std::unordered_map<std::uint64_t, std::string_view> open; // whole names; empty: not known
+  std::string whole;
+  for (const Event &event : events_) {
+    all = names.memory() <= memory;
+    if (!all) break;
     if (event.closes) {
-      names.add({event.key, event.time, name, ObjectName::Holds::until_here});
-      open.erase(event.key);
+      const auto closed = open.find(event.key);
+      names.add(event.key, event.time, closed == open.end() ? std::string_view() : closed->second,
+                Holds::until_here);
+      if (closed != open.end()) open.erase(closed);
       continue;
     }
     const auto base = open.find(event.base);
-    std::string whole;
-    static_cast<void>(
-        append_path(event.base == 0, base == open.end() ? std::string() : base->second, event.name, whole));
-    name = std::move(whole);
-    names.add({event.key, event.time, name, ObjectName::Holds::from_here});
+    whole.clear();
+    if (!append_path(event.base == 0, base == open.end() ? std::string_view() : base->second, event.name,
+                     whole) ||
+        whole.size() > kLongest)
+      whole.clear();
+    open[event.key] = names.add(event.key, event.time, whole, Holds::from_here);
   }
   events_ = {};
   names.sort();
@@ -149,13 +160,13 @@ bool append_key_of(const EventView &event, std::int64_t time, const RegistryName
     return append_key_of_hook(event, *hook, time, keys.control_blocks, out);
   const std::optional<ProviderTold> told = read_provider(event);
   if (!told) return false;
-  if (opens(event))
+  if (opens(event) && !has_opened(*told)) // what was asked for
     return append_path(told->base == 0,
                        told->base == 0 ? std::string_view() : keys.opened.find(told->base, time), told->name,
                        out);
   const std::string_view known = told->key == 0 ? std::string_view() : keys.opened.find(told->key, time);
   if (!known.empty()) return append_path(false, known, {}, out);
-  return told->name.starts_with('\\') && append_path(true, {}, told->name, out);
+  return !opens(event) && told->name.starts_with('\\') && append_path(true, {}, told->name, out);
 }
 
 } // namespace etwrelog::pipeline

@@ -30,8 +30,9 @@ public:
     events_.push_back(std::move(event));
   }
   [[nodiscard]] std::size_t memory() const { return bytes_; } // about
-  // Their whole names, when all are there.
-  [[nodiscard]] ObjectNames names() &&;
+  // Their whole names, when all are there; those of the beginning alone where they take more than so much
+  // memory, which `all` says.
+  [[nodiscard]] ObjectNames names(std::size_t memory, bool &all) &&;
 
 private:
   std::vector<Event> events_;

@@ -233,6 +233,18 @@ TEST_F(OpenedKey, HasNoNameWhenItIsClosed) {
   EXPECT_EQ(keys(), (std::vector<std::string>{"\\first", "\\first", "", "\\second", "\\second"}));
 }
 
+// A key that begins at itself would have a name of any length.
+TEST_F(OpenedKey, NamesHaveAnEnd) {
+  const std::u16string long_name(30'000, u'x');
+  opens(2'000'000, kOpen, 0, 0xA0, u"\\first");
+  for (int i = 0; i < 5; ++i)
+    opens(2'000'100 + i, kOpen, 0xA0, 0xA0, long_name);
+  sets(2'000'200, 0xA0);
+  const std::vector<std::string> found = keys();
+  EXPECT_EQ(found[2].size(), 6u + 2 * 30'001u);
+  EXPECT_EQ(found.back(), "");
+}
+
 // No trace describes these events.
 TEST_F(OpenedKey, EventsAreDecodedWithoutAManifest) {
   sets(2'000'000, 0xA0);
