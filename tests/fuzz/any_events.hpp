@@ -1,8 +1,9 @@
 // Traces for targets that follow what events say of each other: images, their identities, code that runtimes
-// list, samples, stacks, requests and names of files, of any content.
+// list, samples, stacks, requests, names of files and keys of the registry, of any content.
 #pragma once
 
 #include "etwrelog/clr_events.hpp"
+#include "etwrelog/provider_events.hpp"
 #include "tests/support/synthetic_trace.hpp"
 
 #include <algorithm>
@@ -19,6 +20,10 @@ inline constexpr std::uint16_t kHooks[] = {
     0x010A, 0x010B, 0x010C, 0x010D, 0x010E, 0x010F, 0x0220, 0x0400, 0x0440, // disks, names of files
 };
 static_assert(std::size(kHooks) <= 32); // as many as the number of an event tells apart
+inline constexpr std::uint16_t kMoreHooks[] = {0x090B, 0x090E, 0x0911, 0x0916, 0x0917, 0x0919, // the registry
+                                               0x020B, 0x0262, 0x060B};                        // of who ran
+inline constexpr std::uint16_t kProcess[] = {1, 2, 3, 15}, kFile[] = {10, 11, 12, 15},
+                               kRegistry[] = {1, 2, 5, 13}; // of the kernel's providers
 inline constexpr std::uint16_t kClr[] = {141, 142, 143, 144, 152, 190, 10, 82},
                                kRundown[] = {143, 144, 149, 150, 153, 154},
                                kScript[] = {5, 6, 9, 10, 39, 40, 41};
@@ -46,6 +51,8 @@ inline void emit(testing::SyntheticTrace &trace, std::int64_t time, std::uint8_t
   }
   trace.emit({time, static_cast<std::uint16_t>(what % 2)}, [&](write::EventBuilder &e) {
     const auto id_of = [&](auto &ids) { return ids[what / 8 % std::size(ids)]; };
+    const bool more = (version & 0x80) != 0;
+    const std::uint16_t hook = more ? id_of(kMoreHooks) : id_of(kHooks);
     const auto event = [&](const Guid &provider, std::uint16_t id) {
       write::EventFields fields;
       fields.provider = provider;
@@ -58,9 +65,18 @@ inline void emit(testing::SyntheticTrace &trace, std::int64_t time, std::uint8_t
     case 1: event(format::kClrGuid, id_of(kClr)); break;
     case 2: event(format::kClrRundownGuid, id_of(kRundown)); break;
     case 3: event(clr::kScriptGuid, id_of(kScript)); break;
-    case 4: e.perfinfo(id_of(kHooks), version % 5, 8, time); break;
-    case 5: event(format::kKernelEventTracingGuid, 18); break; // a part of a stack that is written later
-    default: e.system(id_of(kHooks), version % 5, 8, 80, pid, time); break;
+    case 4: e.perfinfo(hook, version % 5, 8, time); break;
+    case 5:
+      if (!more)
+        event(format::kKernelEventTracingGuid, 18); // a part of a stack that is written later
+      else if (what / 128 != 0)
+        event(provider::kKernelRegistry, id_of(kRegistry));
+      else if (what / 64 != 0)
+        event(provider::kKernelFile, id_of(kFile));
+      else
+        event(provider::kKernelProcess, id_of(kProcess));
+      break;
+    default: e.system(hook, version % 5, 8, 80, pid, time); break;
     }
     e.bytes(payload);
   });

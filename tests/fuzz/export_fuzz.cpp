@@ -15,9 +15,9 @@ namespace {
 
 using namespace etwrelog;
 
-constexpr std::array<const char *, 8> kJoined = {
-    "command_line", "owner_process_id", "owner_thread_id", "owner_process",
-    "file",         "modules",          "stack",           "duration_ns"};
+constexpr std::array<const char *, 9> kJoined = {
+    "command_line", "owner_process_id", "owner_thread_id", "owner_process", "file",
+    "registry_key", "modules",          "stack",           "duration_ns"};
 using Counts = std::array<std::uint64_t, kJoined.size() + 1>; // of events, and of those that have each
 
 [[noreturn]] void fail(const char *what) {
@@ -50,7 +50,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t *data, std::size_t size
   RunOptions run;
   run.threads = 1;
   ExportOptions options;
-  options.joins = {true, true, true, true, true, true};
+  options.joins = {.process = true,
+                   .owner = true,
+                   .file = true,
+                   .registry = true,
+                   .module = true,
+                   .stack = true,
+                   .duration = true};
   options.numbers = (data[0] & 1) != 0;
   std::vector<std::uint8_t> lines;
   const Result<ExportReport> done = export_json(*trace, Output::memory(lines), options, run);
