@@ -1,4 +1,5 @@
 // SQL in docs/events.md answers of a real trace what stands above it there.
+#include "tests/support/generated.hpp"
 #include "tests/support/read_file.hpp"
 #include "tests/support/run_tool.hpp"
 #include "tests/support/trace_files.hpp"
@@ -21,12 +22,13 @@ struct DocumentedQuery {
   std::string sql;
 };
 
-// As a shell takes them: what stands between double quotes, in which two backslashes are one.
-std::vector<DocumentedQuery> documented_queries() {
+// Of traces of that name there; as a shell takes them: what stands between double quotes, in which two
+// backslashes are one.
+std::vector<DocumentedQuery> documented_queries(const std::string &trace = "T") {
   const std::vector<std::uint8_t> bytes =
       testing::read_file((testing::project_dir() / "docs/events.md").string());
   const std::string text(bytes.begin(), bytes.end());
-  const std::regex command("etwrelog query T\\.etl ([^\"\n]*)\"([^\"]*)\"");
+  const std::regex command("etwrelog query " + trace + "\\.etl ([^\"\n]*)\"([^\"]*)\"");
   std::vector<DocumentedQuery> queries;
   for (std::sregex_iterator match(text.begin(), text.end(), command); match != std::sregex_iterator();
        ++match) {
@@ -70,6 +72,44 @@ protected:
   }
   std::string trace_;
 };
+
+// Lines that the one query of traces of another name has for this one.
+std::vector<std::string> answer_of(const std::string &name, const std::string &path) {
+  const std::vector<DocumentedQuery> queries = documented_queries(name);
+  EXPECT_EQ(queries.size(), 1u);
+  if (queries.empty()) return {};
+  std::vector<std::string> line{"query", path};
+  line.insert(line.end(), queries[0].options.begin(), queries[0].options.end());
+  line.push_back(queries[0].sql);
+  const ToolRun run = run_tool(line);
+  EXPECT_EQ(run.status, 0) << run.err;
+  std::vector<std::string> rows;
+  std::istringstream lines(run.out);
+  for (std::string row; std::getline(lines, row);)
+    rows.push_back(row);
+  return rows;
+}
+
+TEST(DocumentedQueriesOfOthers, TellWhatWasReceivedFromWhere) {
+  const auto trace = testing::trace_path("KernelNetwork");
+  if (!trace) GTEST_SKIP() << "the real traces are not here";
+  const std::vector<std::string> rows = answer_of("N", trace->string());
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[1], "2716\t157.56.244.38\t443\t7968\t15315588");
+}
+
+TEST(DocumentedQueriesOfOthers, TellWhichKeysWereChanged) {
+  gen::Options options;
+  options.profile = gen::find_profile("real");
+  options.size = 4'000'000;
+  const testing::TempDir directory;
+  testing::write_file(directory.file("r.etl"), testing::generated(options));
+  const std::vector<std::string> rows = answer_of("R", directory.file("r.etl"));
+  ASSERT_EQ(rows.size(), 11u);
+  EXPECT_EQ(rows[0], "process\tregistry_key\tvalue\ttimes\tms");
+  for (std::size_t i = 1; i < rows.size(); ++i)
+    EXPECT_NE(rows[i].find("\t\\REGISTRY\\"), std::string::npos) << rows[i];
+}
 
 TEST_F(DocumentedQueries, AllFindSomething) {
   const std::vector<DocumentedQuery> queries = documented_queries();
