@@ -39,13 +39,14 @@ private:
   std::size_t bytes_ = 0;
 };
 
-// Appends the whole name of the key that an event is about: "\REGISTRY\MACHINE\SOFTWARE\Contoso". Of an event
-// about a value that is the key that has it. False, and nothing appended, if it is about none, or one that
-// `keys` does not name: `control_blocks` of the kernel logger, `opened` of the provider. Events before
-// Windows Vista have numbers of another kind.
+// By the numbers of the kernel logger, and of the provider.
 struct RegistryNames {
   ObjectNames control_blocks, opened;
 };
+
+// Appends the whole name of the key that an event is about: "\REGISTRY\MACHINE\SOFTWARE\Contoso". Of an event
+// about a value that is the key that has it. False, and nothing appended, if it is about none, or one that
+// `keys` do not name. Events before Windows Vista have numbers of another kind.
 [[nodiscard]] bool append_key_of(const EventView &event, std::int64_t time, const RegistryNames &keys,
                                  std::string &out);
 

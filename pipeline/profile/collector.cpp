@@ -30,8 +30,7 @@ bool may_have_stack(std::uint16_t hook) {
   return hook >> 8 != 0x18 && hook != 0x0503;
 }
 
-// Whether somebody runs while it is written who caused it, which is not so of interrupts and of what a disk
-// has done.
+// Whether who runs while it is written caused it, which is not so of interrupts and of what a disk has done.
 bool is_by_who_ran(std::uint16_t hook, const filter::HookRule &rule) {
   return rule.scope != kernel::Scope::system && !ends_disk_request(hook);
 }

@@ -56,9 +56,9 @@ struct IdentifiedImage {
   return {pid, base ? format::is_kernel_address(*base, pointer_size) : pid == kIdleProcess};
 }
 
-// The process whose start, end or being there an event of Microsoft-Windows-Kernel-Process tells, where no
-// kernel logger does; nullopt of others.
 [[nodiscard]] std::optional<std::uint32_t> process_told_by_provider(const EventView &event);
+// The process whose start, end or being there an event of Microsoft-Windows-Kernel-Process tells, where no
+// kernel logger does; nullopt of others. Asked of every event without a hook.
 [[nodiscard]] inline std::optional<std::uint32_t> process_told(const EventView &event) {
   if (!event.is_event() || event.provider() != provider::kKernelProcess) return std::nullopt;
   return process_told_by_provider(event);

@@ -41,6 +41,20 @@ std::vector<DocumentedQuery> documented_queries(const std::string &trace = "T") 
   return queries;
 }
 
+// Lines of the answer, first that of the names.
+std::vector<std::string> ask(const std::string &trace, const DocumentedQuery &query) {
+  std::vector<std::string> line{"query", trace};
+  line.insert(line.end(), query.options.begin(), query.options.end());
+  line.push_back(query.sql);
+  const ToolRun run = run_tool(line);
+  EXPECT_EQ(run.status, 0) << query.sql << run.err;
+  std::vector<std::string> rows;
+  std::istringstream lines(run.out);
+  for (std::string row; std::getline(lines, row);)
+    rows.push_back(row);
+  return rows;
+}
+
 class DocumentedQueries : public ::testing::Test {
 protected:
   void SetUp() override {
@@ -51,15 +65,7 @@ protected:
   // Lines behind that of the names.
   [[nodiscard]] std::vector<std::string> answer(const std::string &sql,
                                                 const std::vector<std::string> &options = {}) const {
-    std::vector<std::string> line{"query", trace_};
-    line.insert(line.end(), options.begin(), options.end());
-    line.push_back(sql);
-    const ToolRun run = run_tool(line);
-    EXPECT_EQ(run.status, 0) << sql << run.err;
-    std::vector<std::string> rows;
-    std::istringstream lines(run.out);
-    for (std::string row; std::getline(lines, row);)
-      rows.push_back(row);
+    std::vector<std::string> rows = ask(trace_, {options, sql});
     if (!rows.empty()) rows.erase(rows.begin());
     return rows;
   }
@@ -77,17 +83,7 @@ protected:
 std::vector<std::string> answer_of(const std::string &name, const std::string &path) {
   const std::vector<DocumentedQuery> queries = documented_queries(name);
   EXPECT_EQ(queries.size(), 1u);
-  if (queries.empty()) return {};
-  std::vector<std::string> line{"query", path};
-  line.insert(line.end(), queries[0].options.begin(), queries[0].options.end());
-  line.push_back(queries[0].sql);
-  const ToolRun run = run_tool(line);
-  EXPECT_EQ(run.status, 0) << run.err;
-  std::vector<std::string> rows;
-  std::istringstream lines(run.out);
-  for (std::string row; std::getline(lines, row);)
-    rows.push_back(row);
-  return rows;
+  return queries.empty() ? std::vector<std::string>() : ask(path, queries[0]);
 }
 
 TEST(DocumentedQueriesOfOthers, TellWhatWasReceivedFromWhere) {

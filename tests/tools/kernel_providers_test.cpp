@@ -5,7 +5,7 @@
 #include "tests/support/synthetic_trace.hpp"
 #include "tests/support/trace_files.hpp"
 
-#include "etwrelog/provider_names.hpp"
+#include "etwrelog/provider_events.hpp"
 
 #include <fstream>
 #include <map>
@@ -126,28 +126,25 @@ TEST(KernelProviders, SchemasThatAreEmbeddedAreUnderstoodElsewhere) {
 
 // Names of files: of their keys, and of what programs open.
 TEST(KernelProviders, FilesHaveTheNamesThatTheProviderTold) {
-  const Guid provider = *provider_by_name("Microsoft-Windows-Kernel-File");
   testing::SyntheticTrace trace;
   const auto event = [&](std::int64_t time, std::uint16_t id, std::uint8_t version,
                          std::initializer_list<std::uint64_t> pointers,
-                         std::initializer_list<std::uint32_t> numbers, std::u16string_view name = u"") {
-    std::vector<std::uint8_t> payload(8 * pointers.size() + 4 * numbers.size());
-    std::uint8_t *at = payload.data();
-    for (const std::uint64_t pointer : pointers)
-      store(at, pointer), at += 8;
-    for (const std::uint32_t number : numbers)
-      store(at, number), at += 4;
-    for (const char16_t unit : name)
-      payload.push_back(static_cast<std::uint8_t>(unit)), payload.push_back(0);
-    if (!name.empty()) payload.insert(payload.end(), {0, 0});
-    trace.manifest_event({time}, {.provider = provider, .id = id, .version = version}, 80, 8, payload);
+                         std::initializer_list<std::uint32_t> numbers, std::string_view name = "") {
+    trace.emit({time}, [&](write::EventBuilder &e) {
+      e.event({.provider = provider::kKernelFile, .id = id, .version = version}, 8, 80, 8, time);
+      for (const std::uint64_t pointer : pointers)
+        e.put(pointer);
+      for (const std::uint32_t number : numbers)
+        e.put(number);
+      if (!name.empty()) e.wstr(name);
+    });
   };
-  event(2'000'000, 10, 0, {0xA0}, {}, u"\\named.txt");                        // NameCreate
-  event(2'000'100, 12, 1, {1, 0xB0}, {80, 0, 0, 7}, u"\\opened.txt");         // Create
-  event(2'000'200, 15, 1, {0, 1, 0xC0, 0xA0}, {80, 512, 0, 0});               // Read
-  event(2'000'300, 16, 1, {0, 1, 0xB0, 0xD0}, {80, 512, 0, 0});               // Write
-  event(2'000'400, 14, 1, {1, 0xE0, 0xF0}, {80});                             // Close
-  event(2'000'500, 12, 9, {1, 0xE0}, {80, 0, 0, 7}, u"\\of a later Windows"); // whose layout is not known
+  event(2'000'000, 10, 0, {0xA0}, {}, "\\named.txt");                        // NameCreate
+  event(2'000'100, 12, 1, {1, 0xB0}, {80, 0, 0, 7}, "\\opened.txt");         // Create
+  event(2'000'200, 15, 1, {0, 1, 0xC0, 0xA0}, {80, 512, 0, 0});              // Read
+  event(2'000'300, 16, 1, {0, 1, 0xB0, 0xD0}, {80, 512, 0, 0});              // Write
+  event(2'000'400, 14, 1, {1, 0xE0, 0xF0}, {80});                            // Close
+  event(2'000'500, 12, 9, {1, 0xE0}, {80, 0, 0, 7}, "\\of a later Windows"); // whose layout is not known
   const TempDir directory;
   testing::write_file(directory.file("t.etl"), trace.bytes());
   const ToolRun run = run_tool(
@@ -164,32 +161,30 @@ TEST(KernelProviders, FilesHaveTheNamesThatTheProviderTold) {
 class ProcessesOfTheProvider : public ::testing::Test {
 protected:
   ProcessesOfTheProvider() {
-    starts(2'000'000, 8, 4, u"\\Device\\HarddiskVolume2\\Windows\\parent.exe");
-    starts(2'000'100, 9, 8, u"\\Device\\HarddiskVolume2\\child.exe");
+    starts(2'000'000, 8, 4, "\\Device\\HarddiskVolume2\\Windows\\parent.exe");
+    starts(2'000'100, 9, 8, "\\Device\\HarddiskVolume2\\child.exe");
     other(2'000'200, 9);
     other(2'000'300, 8);
     other(2'000'400, 10); // was there before
-    process(2'000'500, 2, 9, 9, u"child.exe");
+    stops(2'000'500, 9, "child.exe");
   }
-  void starts(std::int64_t time, std::uint32_t pid, std::uint32_t parent, std::u16string_view image) {
-    process(time, 1, pid, parent, image);
+  void starts(std::int64_t time, std::uint32_t pid, std::uint32_t parent, std::string_view image) {
+    trace_.emit({time}, [&](write::EventBuilder &e) {
+      e.event({.provider = provider::kKernelProcess, .id = 1}, 8, 80, parent, time);
+      e.put(pid).put(std::uint64_t{0}).put(parent).put(std::uint32_t{0}).wstr(image);
+    });
+  }
+  void stops(std::int64_t time, std::uint32_t pid, std::string_view image) {
+    trace_.emit({time}, [&](write::EventBuilder &e) {
+      e.event({.provider = provider::kKernelProcess, .id = 2}, 8, 80, pid, time);
+      e.put(pid).put(std::uint64_t{0}).put(std::uint64_t{0});
+      for (int i = 0; i < 3; ++i)
+        e.put(std::uint32_t{0});
+      e.put(std::uint64_t{0}).put(std::uint64_t{0}).astr(image);
+    });
   }
   void other(std::int64_t time, std::uint32_t pid) {
     trace_.classic({time}, make_guid(1, 2, 3, 4, 5), 1, 80, pid);
-  }
-  void process(std::int64_t time, std::uint16_t id, std::uint32_t pid, std::uint32_t by,
-               std::u16string_view image) {
-    std::vector<std::uint8_t> payload(id == 1 ? 20 : 48);
-    store(payload.data(), pid);
-    if (id == 1) store(payload.data() + 12, by);
-    for (const char16_t unit : image) {
-      payload.push_back(static_cast<std::uint8_t>(unit));
-      if (id == 1) payload.push_back(0);
-    }
-    payload.insert(payload.end(), id == 1 ? 2 : 1, 0);
-    trace_.manifest_event({time},
-                          {.provider = *provider_by_name("Microsoft-Windows-Kernel-Process"), .id = id}, 80,
-                          by, payload);
   }
   // By process of events, with the ids of those that are not known.
   std::map<std::string, std::size_t> by_process(const std::vector<std::string> &selection = {}) {

@@ -5,7 +5,7 @@
 #include "tests/support/synthetic_trace.hpp"
 #include "tests/support/trace_files.hpp"
 
-#include "etwrelog/provider_names.hpp"
+#include "etwrelog/provider_events.hpp"
 
 #include <map>
 
@@ -158,25 +158,20 @@ class OpenedKey : public ::testing::Test {
 protected:
   static constexpr std::uint16_t kCreate = 1, kOpen = 2, kSetValue = 5, kClose = 13;
   void opens(std::int64_t time, std::uint16_t id, std::uint64_t base, std::uint64_t key,
-             std::u16string_view name, std::uint32_t status = 0) {
-    std::vector<std::uint8_t> payload;
-    put(payload, base), put(payload, key), put(payload, status), put(payload, std::uint32_t{2});
-    put_text(payload, u""), put_text(payload, name);
-    event(time, id, payload);
+             std::string_view name, std::uint32_t status = 0) {
+    event(time, id, [&](write::EventBuilder &e) {
+      e.put(base).put(key).put(status).put(std::uint32_t{2}).wstr("").wstr(name);
+    });
   }
   void sets(std::int64_t time, std::uint64_t key) {
-    std::vector<std::uint8_t> payload;
-    put(payload, key), put(payload, std::uint32_t{0}), put(payload, std::uint32_t{4});
-    put(payload, std::uint32_t{4}), put_text(payload, u""), put_text(payload, u"Color");
-    put(payload, std::uint16_t{4}), put(payload, std::uint32_t{7});
-    put(payload, std::uint32_t{1}), put(payload, std::uint32_t{2}), put(payload, std::uint16_t{2});
-    put(payload, std::uint16_t{0x4142});
-    event(time, kSetValue, payload);
+    event(time, kSetValue, [&](write::EventBuilder &e) {
+      e.put(key).put(std::uint32_t{0}).put(std::uint32_t{4}).put(std::uint32_t{4}).wstr("").wstr("Color");
+      e.put(std::uint16_t{4}).put(std::uint32_t{7});
+      e.put(std::uint32_t{1}).put(std::uint32_t{2}).put(std::uint16_t{2}).put(std::uint16_t{0x4142});
+    });
   }
   void closes(std::int64_t time, std::uint64_t key) {
-    std::vector<std::uint8_t> payload;
-    put(payload, key), put(payload, std::uint32_t{0}), put_text(payload, u"");
-    event(time, kClose, payload);
+    event(time, kClose, [&](write::EventBuilder &e) { e.put(key).put(std::uint32_t{0}).wstr(""); });
   }
   std::vector<json> exported() {
     testing::write_file(directory_.file("t.etl"), trace_.bytes());
@@ -193,30 +188,22 @@ protected:
   }
 
 private:
-  template <class T> static void put(std::vector<std::uint8_t> &to, T value) {
-    to.resize(to.size() + sizeof(T));
-    store(to.data() + to.size() - sizeof(T), value);
-  }
-  static void put_text(std::vector<std::uint8_t> &to, std::u16string_view text) {
-    for (const char16_t unit : text)
-      put(to, static_cast<std::uint16_t>(unit));
-    put(to, std::uint16_t{0});
-  }
-  void event(std::int64_t time, std::uint16_t id, const std::vector<std::uint8_t> &payload) {
-    trace_.manifest_event({time},
-                          {.provider = *provider_by_name("Microsoft-Windows-Kernel-Registry"), .id = id}, 80,
-                          8, payload);
+  template <class Build> void event(std::int64_t time, std::uint16_t id, Build &&build) {
+    trace_.emit({time}, [&](write::EventBuilder &e) {
+      e.event({.provider = provider::kKernelRegistry, .id = id}, 8, 80, 8, time);
+      build(e);
+    });
   }
   testing::SyntheticTrace trace_;
   TempDir directory_;
 };
 
 TEST_F(OpenedKey, HasTheNameThatItWasOpenedBy) {
-  opens(2'000'000, kOpen, 0, 0xA0, u"\\REGISTRY\\MACHINE");
-  opens(2'000'100, kCreate, 0xA0, 0xB0, u"Contoso\\Orders");
+  opens(2'000'000, kOpen, 0, 0xA0, "\\REGISTRY\\MACHINE");
+  opens(2'000'100, kCreate, 0xA0, 0xB0, "Contoso\\Orders");
   sets(2'000'200, 0xB0);
-  opens(2'000'300, kOpen, 0xA0, 0, u"Missing", 0xC000'0034);
-  opens(2'000'400, kOpen, 0xC0, 0xD0, u"Below"); // one that was opened before the trace
+  opens(2'000'300, kOpen, 0xA0, 0, "Missing", 0xC000'0034);
+  opens(2'000'400, kOpen, 0xC0, 0xD0, "Below"); // one that was opened before the trace
   sets(2'000'500, 0xD0);
   sets(2'000'600, 0xE0);
   EXPECT_EQ(keys(), (std::vector<std::string>{"\\REGISTRY\\MACHINE", "\\REGISTRY\\MACHINE\\Contoso\\Orders",
@@ -225,18 +212,18 @@ TEST_F(OpenedKey, HasTheNameThatItWasOpenedBy) {
 }
 
 TEST_F(OpenedKey, HasNoNameWhenItIsClosed) {
-  opens(2'000'000, kOpen, 0, 0xA0, u"\\first");
+  opens(2'000'000, kOpen, 0, 0xA0, "\\first");
   closes(2'000'100, 0xA0);
   sets(2'000'200, 0xA0);
-  opens(2'000'300, kOpen, 0, 0xA0, u"\\second");
+  opens(2'000'300, kOpen, 0, 0xA0, "\\second");
   sets(2'000'400, 0xA0);
   EXPECT_EQ(keys(), (std::vector<std::string>{"\\first", "\\first", "", "\\second", "\\second"}));
 }
 
 // A key that begins at itself would have a name of any length.
 TEST_F(OpenedKey, NamesHaveAnEnd) {
-  const std::u16string long_name(30'000, u'x');
-  opens(2'000'000, kOpen, 0, 0xA0, u"\\first");
+  const std::string long_name(30'000, 'x');
+  opens(2'000'000, kOpen, 0, 0xA0, "\\first");
   for (int i = 0; i < 5; ++i)
     opens(2'000'100 + i, kOpen, 0xA0, 0xA0, long_name);
   sets(2'000'200, 0xA0);
