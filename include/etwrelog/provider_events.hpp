@@ -15,6 +15,8 @@ inline constexpr Guid kKernelProcess =
     make_guid(0x22fb2cd6, 0x0e7b, 0x422b, 0xa0c7, 0x2fad1fd0e716); // Microsoft-Windows-Kernel-Process
 inline constexpr Guid kKernelFile =
     make_guid(0xedd08927, 0x9cc4, 0x4e65, 0xb970, 0xc2560fb5c289); // Microsoft-Windows-Kernel-File
+inline constexpr Guid kKernelNetwork =
+    make_guid(0x7dd42a49, 0x5329, 0x4832, 0x8dfd, 0x43d979153a88); // Microsoft-Windows-Kernel-Network
 inline constexpr Guid kKernelRegistry =
     make_guid(0x70eb4f03, 0xc1de, 0x4f73, 0xa051, 0x33d13d5413bd); // Microsoft-Windows-Kernel-Registry
 

@@ -42,7 +42,7 @@ void look_at_state(const EventView &event, profile::Instant at, StateRecords &st
   if (event.has_hook())
     add_kernel_state(event, event.hook(), at, state);
   else if (!event.is_classic())
-    return;
+    add_state_of_provider(event, at, state);
   else if (event.provider() == format::kImageIdGuid)
     add_identity(event, at, state);
   else if (const auto hook = kernel::hook_of_classic(event))
@@ -103,6 +103,7 @@ public:
   std::unique_ptr<Lifetimes::Impl::Machine> finish(std::vector<profile::ThreadName> &names) && {
     auto machine = std::make_unique<Lifetimes::Impl::Machine>();
     machine->lifetimes = std::make_shared<const filter::Lifetimes>(std::move(lifetimes_), processors_, false);
+    state_.settle();
     machine->identities = std::move(state_.identities);
     machine->images.build(std::move(state_.images), state_.processes, machine->identities);
     names = std::move(state_.thread_names);

@@ -1,6 +1,7 @@
 #include "etwrelog/trace.hpp"
 
 #include "api/traversal.hpp"
+#include "archive/tally.hpp"
 #include "base/called.hpp"
 #include "base/errors.hpp"
 #include "base/io.hpp"
@@ -87,6 +88,7 @@ Result<void> add_source(pipeline::OpenedTrace &trace, pipeline::OpenedInput open
   scan.salvage = options.salvage;
   scan.file_order = options.file_order;
   ETWRELOG_TRY_LET(source, pipeline::Trace::open(std::move(opened.input), scan));
+  if (pipeline::is_outdated(source.index_rules(), source.facts())) source.distrust_index();
   SourceInfo info = info_of(source, opened.archive);
   info.machine = machine_of(info.header, trace.infos);
   trace.infos.push_back(std::move(info));

@@ -246,6 +246,7 @@ Result<ArchiveSummary> with_index(ArchiveSummary summary, const read::Input &arc
     summary.events += entry.facts.events;
     summary.buffers += entry.facts.buffers;
   }
+  pipeline::forget_outdated(index);
   const std::string_view record(reinterpret_cast<const char *>(index.facts.data()), index.facts.size());
   if (record.empty()) return summary;
   if (std::optional<Statistics> counts = pipeline::read_statistics_record(record)) {

@@ -30,7 +30,7 @@ public:
         unclaimed_ = unclaimed_ || !filter::is_state(rule.scope) || filter::is_stack(rule.scope);
       return;
     }
-    if (filter::process_told(event)) records_.add_process_of_provider(event, time);
+    if (const auto told = filter::state_of_provider(event)) records_.add_state(event, *told, time);
     const filter::Claim claim = filter::claim_of(event, position_);
     if (claim.anyone())
       add(claim, event, time);

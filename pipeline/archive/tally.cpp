@@ -4,6 +4,7 @@
 #include "archive/summary.hpp"
 #include "base/json.hpp"
 #include "base/read_ahead.hpp"
+#include "etwrelog/provider_events.hpp"
 #include "filter/rules.hpp"
 #include "passes/statistics.hpp"
 
@@ -145,6 +146,27 @@ std::optional<TallyRecord> read_tally(Bytes bytes) {
     s.event_bytes += row.bytes;
   }
   return record;
+}
+
+bool is_outdated(std::uint32_t rules, Bytes record) {
+  if (rules >= etlz::kIndexRules) return rules > etlz::kIndexRules;
+  const auto has_none = [](const Statistics &s) {
+    return std::ranges::none_of(s.types, [](const TypeStatistics &row) {
+      return row.type.guid == provider::kKernelProcess || row.type.guid == provider::kKernelNetwork;
+    });
+  };
+  if (const auto counts =
+          read_statistics_record({reinterpret_cast<const char *>(record.data()), record.size()}))
+    return !has_none(*counts);
+  const std::optional<TallyRecord> tally = read_tally(record);
+  return !tally || !has_none(tally->statistics);
+}
+
+void forget_outdated(ArchiveIndex &index) {
+  if (!is_outdated(index.footer.rules, index.facts)) return;
+  index.facts.clear();
+  for (etlz::IndexEntry &entry : index.segments)
+    entry.summary = {};
 }
 
 } // namespace etwrelog::pipeline

@@ -9,6 +9,7 @@
 #include "etwrelog/statistics.hpp"
 #include "schema/event_names.hpp"
 #include "schema/type_counts.hpp"
+#include "source/archive_input.hpp"
 
 namespace etwrelog::pipeline {
 
@@ -51,6 +52,12 @@ private:
 
 // nullopt if it is none. By type, in the order of types.
 [[nodiscard]] std::optional<TallyRecord> read_tally(Bytes record);
+
+// Whether an index of these rules (etlz::Footer) may say other things of the trace's events than today's,
+// whose record of the whole this is. Then nothing that it says of them is to be used.
+[[nodiscard]] bool is_outdated(std::uint32_t rules, Bytes record);
+// Forgets what it says, where that is so.
+void forget_outdated(ArchiveIndex &index);
 
 // The record itself (tally_record.cpp): names of types only where they are not built in, no sums. Empty if it
 // is too large for one.

@@ -1,5 +1,6 @@
 #include "archive/archive.hpp"
 #include "archive/entry_check.hpp"
+#include "archive/tally.hpp"
 #include "archive/wrapper.hpp"
 
 #include "base/errors.hpp"
@@ -377,6 +378,7 @@ Result<UnpackReport> unpack_file(const read::Input &archive, ByteSink *out, cons
   if (options.salvage && !one_piece) return salvage(archive, out, options, header && header->wrapped);
   if (header && header->wrapped) return unpack_wrapped(archive, out, options);
   ETWRELOG_TRY_LET(index, read_archive_index(archive, options.run.memory));
+  forget_outdated(index);
   UnpackReport result;
   result.archived = archive.size();
   std::uint64_t largest = 1;

@@ -187,7 +187,8 @@ void Joins::look_up(const Event &event, const Schema *schema, Scratch &scratch) 
     ++column;
   }
   if (wanted_.module) {
-    if (schema != nullptr) modules(event, owner.process, *schema, column, scratch);
+    if (schema != nullptr)
+      modules(event, Knowledge::process_of_addresses(event, owner), *schema, column, scratch);
     ++column;
   }
   if (wanted_.stack) stack(event, known_.process_of_stack(event, owner), column++, scratch);

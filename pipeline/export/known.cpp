@@ -137,6 +137,7 @@ private:
   static profile::Instant instant_of(const Event &event) { return {event.time(), place_of(event).order}; }
 
   static void add_names_of_provider(const Event &event, const KnowledgeWanted &wanted, OfMachine &mine) {
+    if (wanted.images) add_state_of_provider(event, instant_of(event), mine.state);
     if (wanted.files)
       if (auto told = file_name_of_provider(event, event.time())) mine.files.push_back(*std::move(told));
     if (wanted.keys)
@@ -331,6 +332,7 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
     std::ranges::stable_sort(machine.later, {}, LaterPart::key);
     find_clr_events(machine);
     machine.ran.sort();
+    states[i].settle();
     machine.threads = spans_of(std::move(states[i].threads), std::move(states[i].thread_names));
     machine.identities = std::move(states[i].identities);
     machine.images.build(std::move(states[i].images), states[i].processes, machine.identities);
@@ -403,6 +405,8 @@ Knowledge::Owner Knowledge::owner_of(const Event &event) const {
       if (const auto pid = lifetimes.pid_of_thread(owner.thread, event.time()); pid && *pid != owner.process)
         owner.thread = kUnknownId;
   }
+  if (const auto pid = filter::network_process(event); pid && *pid != owner.process)
+    return {*pid, kUnknownId};
   if (owner.process == kUnknownId && owner.thread != kUnknownId)
     if (const auto pid = lifetimes.pid_of_thread(owner.thread, event.time())) owner.process = *pid;
   return owner;
@@ -415,6 +419,23 @@ std::uint32_t Knowledge::process_of_stack(const Event &event, const Owner &owner
                        ? survey_->lifetimes[event.machine()].pid_of_thread(thread, event.time())
                        : std::nullopt;
   return pid.value_or(owner.process);
+}
+
+std::uint32_t Knowledge::process_of_addresses(const Event &event, const Owner &owner) {
+  if (const auto told = filter::state_of_provider(event)) return told->process;
+  const HookRule *const rule = filter::rule_of(event);
+  if (rule == nullptr) return owner.process;
+  switch (rule->scope) {
+  case Scope::process:
+  case Scope::thread:
+  case Scope::image:
+  case Scope::payload_process: {
+    filter::Position nobody_ran;
+    const std::uint32_t pid = filter::claim_of(event, *rule, nobody_ran).pid();
+    return pid != kUnknownId ? pid : owner.process;
+  }
+  default: return owner.process;
+  }
 }
 
 const ProcessInstance *Knowledge::process_of(const Event &event) const {

@@ -42,6 +42,8 @@ public:
   [[nodiscard]] Owner owner_of(const Event &event) const;
   // The process in which its stack runs: not the one that the payload names, if that is another.
   [[nodiscard]] std::uint32_t process_of_stack(const Event &event, const Owner &owner) const;
+  // The process in which addresses in its payload lie: the one that the payload names, if it is about one.
+  [[nodiscard]] static std::uint32_t process_of_addresses(const Event &event, const Owner &owner);
   // The process that an event names (filter::named_process); null: none, or not known.
   [[nodiscard]] const ProcessInstance *process_of(const Event &event) const;
   // The instance of a process at that time; null: not known.

@@ -136,7 +136,7 @@ public:
     if (event.has_ids()) ++header_pid(event.process_id());
     const filter::HookRule *const found = filter::rule_of(event);
     if (found == nullptr) {
-      if (filter::process_told(event)) work_.lifetimes.add_process_of_provider(event, time);
+      if (const auto told = filter::state_of_provider(event)) work_.lifetimes.add_state(event, *told, time);
       const filter::Claim claim = filter::claim_of(event, position);
       if (claim.anyone()) work_.shares.of(claim, buffer).add(event, time);
       if (everything_ && event.is_event()) count_event_stacks(event);

@@ -69,6 +69,7 @@ public:
     records.who_ran.sort();
     records.kinds = collector_.kind_names();
     records.leaf_texts.assign(leaf_texts_.all().begin(), leaf_texts_.all().end());
+    state_.settle();
     records.processes = std::move(state_.processes);
     records.threads = std::move(state_.threads);
     records.thread_names = std::move(state_.thread_names);

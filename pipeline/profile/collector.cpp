@@ -216,6 +216,7 @@ void Collector::kernel_event(const EventView &event, std::uint16_t hook, Instant
 void Collector::other_event(const EventView &event, Instant moment, std::uint16_t processor,
                             CollectWork &work) {
   const schema::EventType type = schema::type_of(event);
+  add_state_of_provider(event, moment, work.state);
   if (collect_.methods && event.is_event() && tells_of_code(type.guid)) add_code(event, moment, work.state);
   const bool in_time = collect_.time.holds(moment.time), events = collect_.kind == ProfileKind::events;
   if (in_time) work.counts.add(event);
@@ -231,9 +232,13 @@ void Collector::other_event(const EventView &event, Instant moment, std::uint16_
   if (!in_time) return;
   if (events && event.has_items()) await_later_part(event, moment, work);
   const bool selected = is_selected(event);
-  const std::uint32_t thread = event.is_message() ? kUnknownId : event.thread_id();
+  std::uint32_t thread = event.is_message() ? kUnknownId : event.thread_id();
+  // Where its stack is, there ran who wrote it.
+  const auto of_network = event.has_items() ? std::nullopt : filter::network_process(event);
+  if (of_network && *of_network != event.process_id()) thread = kUnknownId;
   if (selected) {
     selected_event(event, thread, moment, processor, work);
+    if (of_network) work.subjects.back().ip = *of_network;
     mark_subject(work);
     if (event.has_items()) stacks_in_items(event, moment, processor, work);
   }

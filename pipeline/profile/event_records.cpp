@@ -2,6 +2,7 @@
 
 #include "etwrelog/provider_events.hpp"
 #include "etwrelog/text.hpp"
+#include "filter/lifetimes.hpp"
 
 #include <iterator>
 
@@ -20,6 +21,10 @@ struct Facts {
   std::string name, command_line, path, thread_name;
 };
 
+std::string text_of(const kernel::Field &field, Bytes data) {
+  return field.type == kernel::FieldType::astr ? utf8_from_bytes(data) : utf8_from_utf16(data);
+}
+
 Facts read_facts(std::span<const kernel::Field> fields, Bytes payload, unsigned pointer_size) {
   Facts facts;
   kernel::FieldWalk walk(fields, payload, pointer_size);
@@ -33,12 +38,10 @@ Facts read_facts(std::span<const kernel::Field> fields, Bytes payload, unsigned 
     case Role::image_base: facts.base = number(); break;
     case Role::image_size: facts.size = number(); break;
     case Role::image_time: facts.time_stamp = static_cast<std::uint32_t>(number()); break;
-    case Role::image_name: facts.name = utf8_from_bytes(data); break;
+    case Role::image_name: facts.name = text_of(*field, data); break;
     case Role::command_line: facts.command_line = utf8_from_utf16(data); break;
     case Role::thread_name: facts.thread_name = utf8_from_utf16(data); break;
-    case Role::file_name:
-      facts.path = field->type == kernel::FieldType::astr ? utf8_from_bytes(data) : utf8_from_utf16(data);
-      break;
+    case Role::file_name: facts.path = text_of(*field, data); break;
     default:
       if (field->type == kernel::FieldType::guid && data.size() == 16) facts.guid = load_guid(data.data());
       if (field->type == kernel::FieldType::u32 && std::string_view(field->name) == "Age")
@@ -93,19 +96,25 @@ constexpr std::uint16_t kImageLoad = kernel::kHookImageLoad, kImageLoadNew = 0x1
                         kImageRundown = 0x1403, kImageRundownEnd = 0x1404, kThreadSetName = 0x0548,
                         kSetInterval = 0x0F48, kCollectionStart = 0x0F49, kCollectionEnd = 0x0F4A;
 
-void add_image(const EventView &event, std::uint16_t hook, Instant at, StateRecords &records) {
-  std::optional<Facts> facts = event.version() < 2 ? read_old_image(event) : read_event(event, hook);
-  if (!facts || !facts->pid || !facts->base || !facts->size) return;
+std::optional<ImageRecord> image_of(Facts facts, Instant at) {
+  if (!facts.pid || !facts.base || !facts.size) return std::nullopt;
   ImageRecord record;
   record.at = at;
-  record.leaves = hook == kImageUnload || hook == kImageRundownEnd;
-  record.rundown = hook == kImageRundown || hook == kImageRundownEnd;
-  record.pid = *facts->pid;
-  record.time_stamp = facts->time_stamp.value_or(0);
-  record.base = *facts->base;
-  record.size = *facts->size;
-  record.path = std::move(facts->path);
-  records.images.push_back(std::move(record));
+  record.pid = *facts.pid;
+  record.time_stamp = facts.time_stamp.value_or(0);
+  record.base = *facts.base;
+  record.size = *facts.size;
+  record.path = std::move(facts.path);
+  return record;
+}
+
+void add_image(const EventView &event, std::uint16_t hook, Instant at, StateRecords &records) {
+  std::optional<Facts> facts = event.version() < 2 ? read_old_image(event) : read_event(event, hook);
+  std::optional<ImageRecord> record = facts ? image_of(*std::move(facts), at) : std::nullopt;
+  if (!record) return;
+  record->leaves = hook == kImageUnload || hook == kImageRundownEnd;
+  record->rundown = hook == kImageRundown || hook == kImageRundownEnd;
+  records.images.push_back(*std::move(record));
 }
 
 void add_thread(const EventView &event, std::uint16_t hook, Instant at, StateRecords &records) {
@@ -180,6 +189,31 @@ void add_kernel_state(const EventView &event, std::uint16_t hook, Instant at, St
     break;
   default: break;
   }
+}
+
+void add_state_of_provider(const EventView &event, Instant at, StateRecords &records) {
+  const std::optional<filter::StateOfProvider> told = filter::state_of_provider(event);
+  if (!told) return;
+  if (told->scope == kernel::Scope::thread) {
+    records.threads.push_back({at, told->opcode, told->thread, told->process, true});
+    return;
+  }
+  Facts facts =
+      read_facts(provider::find_kernel_layout(event)->fields, event.payload(), event.pointer_size());
+  if (told->scope == kernel::Scope::process) {
+    records.processes.push_back(
+        {at, told->opcode, told->process, filter::last_part(std::move(facts.name)), {}, true});
+  } else if (std::optional<ImageRecord> record = image_of(std::move(facts), at)) {
+    record->leaves = told->opcode == filter::kEnd;
+    record->of_provider = true;
+    records.images.push_back(*std::move(record));
+  }
+}
+
+void StateRecords::settle() {
+  filter::prefer_kernel_logger(processes);
+  filter::prefer_kernel_logger(threads);
+  filter::prefer_kernel_logger(images);
 }
 
 void add_identity(const EventView &event, Instant at, StateRecords &records) {

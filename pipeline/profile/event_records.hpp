@@ -17,10 +17,14 @@ struct StateRecords {
 
   void clear();
   void append(StateRecords &&later);
+  // When all are there: what a provider tells goes where the kernel logger tells it, too.
+  void settle();
 };
 
 // `hook`: of the event, also of a classic one that stands for a hook.
 void add_kernel_state(const EventView &event, std::uint16_t hook, profile::Instant at, StateRecords &records);
+// Of an event without a hook, if it tells of any.
+void add_state_of_provider(const EventView &event, profile::Instant at, StateRecords &records);
 void add_identity(const EventView &event, profile::Instant at,
                   StateRecords &records); // of format::kImageIdGuid
 

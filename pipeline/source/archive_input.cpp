@@ -221,6 +221,7 @@ public:
   [[nodiscard]] std::uint64_t size() const override { return index_.footer.original_size; }
 
   [[nodiscard]] Bytes facts() const override { return index_.facts; }
+  [[nodiscard]] std::uint32_t rules() const override { return index_.footer.rules; }
 
   [[nodiscard]] std::vector<SummarizedSegment> summarized() const override {
     std::vector<SummarizedSegment> all;

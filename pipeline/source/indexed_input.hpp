@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/segment_summary.hpp"
+#include "etlz/container.hpp"
 #include "etwrelog/run.hpp"
 #include "read/input.hpp"
 
@@ -38,6 +39,8 @@ public:
   [[nodiscard]] virtual Result<std::vector<Skipped>> lost(const std::stop_token & /*stop*/) const {
     return std::vector<Skipped>();
   }
+  // By which it says what events are, and whose (etlz::kIndexRules).
+  [[nodiscard]] virtual std::uint32_t rules() const { return etlz::kIndexRules; }
   // What is known of the trace as a whole (pipeline::statistics_record); empty if nothing is.
   [[nodiscard]] virtual Bytes facts() const { return {}; }
 };

@@ -93,7 +93,15 @@ public:
   [[nodiscard]] bool salvage() const { return salvage_; }
 
   // Whether anything of it can be left out.
-  [[nodiscard]] bool has_index() const { return index_ != nullptr && !salvage_ && !scan_.buffers.empty(); }
+  [[nodiscard]] bool has_index() const {
+    return index_ != nullptr && !distrusted_ && !salvage_ && !scan_.buffers.empty();
+  }
+  // IndexedInput::rules; today's without an index.
+  [[nodiscard]] std::uint32_t index_rules() const {
+    return index_ != nullptr ? index_->rules() : etlz::kIndexRules;
+  }
+  // From now on nothing is taken from what the index says of events.
+  void distrust_index() { distrusted_ = true; }
   // The same trace, but those segments of an archive that `out` picks are not read: of buffers there load()
   // gives only the events that matter nevertheless (filter::is_state), out of the index. Not when salvaging.
   [[nodiscard]] Trace without(const std::function<bool(const SummarizedSegment &)> &out) const;
@@ -102,7 +110,7 @@ public:
   // The same without what lies wholly outside a time.
   [[nodiscard]] Trace within(std::int64_t from, std::int64_t to) const;
   // What an archive knows of the trace as a whole (statistics_record); empty if nothing.
-  [[nodiscard]] Bytes facts() const { return index_ != nullptr ? index_->facts() : Bytes(); }
+  [[nodiscard]] Bytes facts() const { return index_ != nullptr && !distrusted_ ? index_->facts() : Bytes(); }
   // What was picked, in order.
   [[nodiscard]] std::span<const SummarizedSegment> left_out() const { return summarized_; }
   [[nodiscard]] std::uint64_t buffers_left_out() const;
@@ -175,7 +183,7 @@ private:
   read::Scan scan_;
   Clock clock_;
   Codec codec_ = Codec::none;
-  bool salvage_ = false;
+  bool salvage_ = false, distrusted_ = false;
   std::vector<SummarizedSegment> summarized_; // sorted
 };
 

@@ -152,6 +152,7 @@ void write_footer(const Footer &f, std::uint8_t *out) {
   store(out + 8, f.index_size);
   store(out + 16, f.original_size);
   std::memcpy(out + 24, f.content.data(), 16);
+  store(out + 40, f.rules);
   std::memcpy(out + 56, kFooterMagic, 8);
   seal(out, kFooterSize);
 }
@@ -165,6 +166,7 @@ Result<Footer> read_footer(Bytes bytes) {
   f.index_size = load<std::uint64_t>(bytes.data() + 8);
   f.original_size = load<std::uint64_t>(bytes.data() + 16);
   std::memcpy(f.content.data(), bytes.data() + 24, 16);
+  f.rules = load<std::uint32_t>(bytes.data() + 40);
   return f;
 }
 

@@ -53,10 +53,16 @@ struct SegmentHeader {
 // Whether a segment can have these sizes.
 [[nodiscard]] bool possible(const SegmentHeader &header);
 
+// By which rules the index says what the events of a segment are (segment_summary.hpp) and whose: 1 knows
+// that events of Microsoft-Windows-Kernel-Process tell of processes, threads and images, and those of
+// Microsoft-Windows-Kernel-Network whose they are; 0 did not.
+inline constexpr std::uint32_t kIndexRules = 1;
+
 struct Footer {
   std::uint64_t index_at = 0, index_size = 0;
   std::uint64_t original_size = 0;
   ContentHash content{};
+  std::uint32_t rules = kIndexRules;
 };
 
 [[nodiscard]] std::uint64_t hash64(Bytes bytes);

@@ -135,7 +135,7 @@ std::optional<Reason> EarlyFilter::by_thread(EarlyWalk &walk, std::optional<std:
 
 std::optional<Reason> EarlyFilter::by_header(const EventView &event, std::int64_t time,
                                              EarlyWalk &walk) const {
-  const std::uint32_t pid = event.process_id();
+  const std::uint32_t pid = network_process(event).value_or(event.process_id());
   return pid == kUnknownId ? of_nobody() : by_process(walk, pid, time);
 }
 
@@ -248,7 +248,7 @@ std::optional<Reason> EarlyFilter::drops_rest(const EventView &event, std::int64
   if (event.is_event()) {
     if (event.id() == format::kManifestEventId && event.opcode() == format::kManifestOpcode)
       return std::nullopt;
-    if (process_told(event)) return std::nullopt; // some are of two processes
+    if (state_of_provider(event)) return std::nullopt; // some are of two processes, or context
     if (of_kind && in_time) return by_header(event, time, walk);
     const Guid provider = event.provider();
     if (clr::names_code(provider, event.id()))

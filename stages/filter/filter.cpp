@@ -116,7 +116,7 @@ bool is_state(const EventView &event) {
     return describes_system(provider) || provider == format::kMetaDataGuid ||
            provider == format::kImageIdGuid;
   return event.is_event() &&
-         (clr::names_code(provider, event.id()) || provider == clr::kScriptGuid || process_told(event) ||
+         (clr::names_code(provider, event.id()) || provider == clr::kScriptGuid || state_of_provider(event) ||
           (event.id() == format::kManifestEventId && event.opcode() == format::kManifestOpcode));
 }
 
@@ -300,11 +300,7 @@ Filter::Verdict Filter::judge_event(const EventView &event, std::int64_t time, P
     const bool own = !by_kind_ && targets_.contains(event.process_id(), time);
     return own ? Verdict{Reason::kept_process} : judge_description(event, time, position);
   }
-  // As the kernel logger's: of the process that it is about, and of who wrote it.
-  if (const std::optional<std::uint32_t> process = process_told(event)) {
-    const Reason reason = by_process(*process, time);
-    return {is_kept(reason) ? reason : by_process(event.process_id(), time)};
-  }
+  if (const auto told = state_of_provider(event)) return {judge_state(event, *told, time)};
   const bool here = in_time(time);
   if (here && !by_kind_) return {Reason::count_};
   const bool stack = here && is_stack_event(event);
@@ -316,6 +312,17 @@ Filter::Verdict Filter::judge_event(const EventView &event, std::int64_t time, P
   // Methods and modules, also outside the time, name the frames of stacks inside it, whatever has these
   // stacks.
   return stack ? Verdict{Reason::kept_stack, Need::stack_event} : Verdict{Reason::kept_state, Need::code};
+}
+
+// As the kernel logger's of that scope, and also kept of who wrote it.
+Reason Filter::judge_state(const EventView &event, const StateOfProvider &told, std::int64_t time) const {
+  const Reason reason = by_process(told.process, time);
+  if (is_kept(reason)) return reason;
+  if (const Reason writer = by_process(event.process_id(), time); is_kept(writer)) return writer;
+  const bool context = told.scope == Scope::image
+                           ? format::is_kernel_address(told.image_base, event.pointer_size())
+                           : told.process == kIdleProcess || told.process == kSystemProcess;
+  return context ? Reason::kept_context : reason;
 }
 
 bool Filter::any_kept(const EventKey &event, bool only_fitting) const {

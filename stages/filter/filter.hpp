@@ -218,6 +218,8 @@ private:
   // Reason::count_ where no special rule applies.
   [[nodiscard]] Verdict judge_classic(const EventView &event, std::int64_t time, Position &position) const;
   [[nodiscard]] Verdict judge_event(const EventView &event, std::int64_t time, Position &position) const;
+  [[nodiscard]] Reason judge_state(const EventView &event, const StateOfProvider &told,
+                                   std::int64_t time) const;
   // Of a manifest or metadata.
   [[nodiscard]] Verdict judge_description(const EventView &event, std::int64_t time,
                                           Position &position) const;

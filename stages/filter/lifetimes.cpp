@@ -38,8 +38,20 @@ std::optional<ProcessInstance> read_process(const EventView &event, std::span<co
   return has_id ? std::optional(std::move(process)) : std::nullopt;
 }
 
-// Ids of events of Microsoft-Windows-Kernel-Process.
-constexpr std::uint16_t kProcessStart = 1, kProcessStop = 2, kProcessRundown = 15;
+// By the ids of Microsoft-Windows-Kernel-Process.
+std::optional<StateOfProvider> state_by_id(std::uint16_t id) {
+  constexpr std::uint8_t kRundownStart = 3;
+  switch (id) {
+  case 1: return StateOfProvider{Scope::process, kStart, kUnknownId};
+  case 2: return StateOfProvider{Scope::process, kEnd, kUnknownId};
+  case 3: return StateOfProvider{Scope::thread, kStart, kUnknownId};
+  case 4: return StateOfProvider{Scope::thread, kEnd, kUnknownId};
+  case 5: return StateOfProvider{Scope::image, kStart, kUnknownId};
+  case 6: return StateOfProvider{Scope::image, kEnd, kUnknownId};
+  case 15: return StateOfProvider{Scope::process, kRundownStart, kUnknownId};
+  default: return std::nullopt;
+  }
+}
 
 // As stacks are told apart (stacks/stack_events.hpp).
 bool ends_in_kernel(const EventView &event, const FieldOffsets &at) {
@@ -52,26 +64,50 @@ bool ends_in_kernel(const EventView &event, const FieldOffsets &at) {
 
 } // namespace
 
-std::optional<std::uint32_t> process_told_by_provider(const EventView &event) {
-  if (event.id() != kProcessStart && event.id() != kProcessStop && event.id() != kProcessRundown)
-    return std::nullopt;
-  const provider::Layout *layout = provider::find_kernel_layout(event);
-  if (layout == nullptr || layout->fields.front().role != kernel::Role::process_id) return std::nullopt;
-  return FieldOffsets::u32(event.payload(), 0);
+std::optional<StateOfProvider> read_state_of_provider(const EventView &event) {
+  std::optional<StateOfProvider> told = state_by_id(event.id());
+  const provider::Layout *layout = told ? provider::find_kernel_layout(event) : nullptr;
+  if (layout == nullptr) return std::nullopt;
+  kernel::FieldWalk walk(layout->fields, event.payload(), event.pointer_size());
+  const kernel::Field *field = nullptr;
+  Bytes data;
+  bool has_thread = false, has_process = false;
+  while (walk.next(field, data)) {
+    switch (field->role) {
+    case kernel::Role::process_id:
+      told->process = load<std::uint32_t>(data.data());
+      has_process = true;
+      break;
+    case kernel::Role::thread_id:
+      told->thread = load<std::uint32_t>(data.data());
+      has_thread = true;
+      break;
+    case kernel::Role::image_base: told->image_base = kernel::field_value(data); break;
+    default: break;
+    }
+  }
+  return has_process && has_thread == (told->scope == Scope::thread) ? told : std::nullopt;
 }
 
-// Names begin with the device, where the kernel logger has the last part alone.
-void LifetimeRecords::add_process_of_provider(const EventView &event, std::int64_t time) {
-  constexpr std::uint8_t kRundownStart = 3;
+std::optional<std::uint32_t> read_network_process(const EventView &event) {
   const provider::Layout *layout = provider::find_kernel_layout(event);
-  std::optional<ProcessInstance> process =
-      layout == nullptr ? std::nullopt : read_process(event, layout->fields);
+  if (layout == nullptr || layout->fields.front().role != kernel::Role::process_id) return std::nullopt;
+  const auto pid = FieldOffsets::u32(event.payload(), 0);
+  return pid == kUnknownId ? std::nullopt : pid;
+}
+
+std::string last_part(std::string path) {
+  path.erase(0, path.rfind('\\') + 1);
+  return path;
+}
+
+void LifetimeRecords::add_state(const EventView &event, const StateOfProvider &told, std::int64_t time) {
+  if (told.scope == Scope::thread) threads.push_back({time, told.thread, told.process, told.opcode, true});
+  if (told.scope != Scope::process) return;
+  std::optional<ProcessInstance> process = read_process(event, provider::find_kernel_layout(event)->fields);
   if (!process) return;
-  process->image_name.erase(0, process->image_name.rfind('\\') + 1);
-  const std::uint8_t opcode = event.id() == kProcessStart  ? kStart
-                              : event.id() == kProcessStop ? kEnd
-                                                           : kRundownStart;
-  processes.push_back({time, opcode, *std::move(process), true});
+  process->image_name = last_part(std::move(process->image_name));
+  processes.push_back({time, told.opcode, *std::move(process), true});
 }
 
 void LifetimeRecords::clear() {
@@ -205,7 +241,14 @@ Lifetimes::Lifetimes(std::span<const LifetimeRecords::Thread> threads, LifetimeR
       has_unowned_(records.has_unowned), has_stack_events_(records.has_stack_events),
       code_processes_(std::move(records.code_processes)) {
   build_processes(std::move(records.processes));
-  build_threads(threads);
+  const auto of_provider = std::ranges::count_if(threads, &LifetimeRecords::Thread::of_provider);
+  if (of_provider == 0 || static_cast<std::size_t>(of_provider) == threads.size()) {
+    build_threads(threads);
+  } else {
+    std::vector<LifetimeRecords::Thread> both(threads.begin(), threads.end());
+    prefer_kernel_logger(both);
+    build_threads(both);
+  }
   std::ranges::sort(definitions_);
   std::ranges::stable_sort(actors_, [](const auto &a, const auto &b) {
     return a.time != b.time ? a.time < b.time : a.tid < b.tid;
@@ -228,10 +271,7 @@ Lifetimes::Lifetimes(std::span<const LifetimeRecords::Thread> threads, LifetimeR
 }
 
 void Lifetimes::build_processes(std::vector<LifetimeRecords::Process> records) {
-  // The kernel logger tells the same of the same processes, at other times.
-  lacks_processes_ = std::ranges::all_of(records, &LifetimeRecords::Process::of_provider);
-  if (!lacks_processes_)
-    std::erase_if(records, [](const LifetimeRecords::Process &record) { return record.of_provider; });
+  lacks_processes_ = prefer_kernel_logger(records);
   // At the same time an end comes before a start of the same id: it is another process's.
   auto rank = [](std::uint8_t opcode) { return opcode == kEnd ? 0 : opcode == kStart ? 1 : opcode; };
   const std::vector<std::uint32_t> order = by_id_and_time(

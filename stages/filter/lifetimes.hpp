@@ -9,6 +9,7 @@
 #include "etwrelog/statistics.hpp"
 #include "filter/rules.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <tuple>
@@ -56,12 +57,39 @@ struct IdentifiedImage {
   return {pid, base ? format::is_kernel_address(*base, pointer_size) : pid == kIdleProcess};
 }
 
-[[nodiscard]] std::optional<std::uint32_t> process_told_by_provider(const EventView &event);
-// The process whose start, end or being there an event of Microsoft-Windows-Kernel-Process tells, where no
-// kernel logger does; nullopt of others. Asked of every event without a hook.
-[[nodiscard]] inline std::optional<std::uint32_t> process_told(const EventView &event) {
+// What an event of Microsoft-Windows-Kernel-Process tells of a process, a thread or an image, as the kernel
+// logger's events of that scope do.
+struct StateOfProvider {
+  kernel::Scope scope;
+  std::uint8_t opcode; // 1 start or load, 2 end or unload, 3 rundown at start
+  std::uint32_t process;
+  std::uint32_t thread = kUnknownId;
+  std::uint64_t image_base = 0;
+};
+[[nodiscard]] std::optional<StateOfProvider> read_state_of_provider(const EventView &event);
+// nullopt of others. Asked of every event without a hook.
+[[nodiscard]] inline std::optional<StateOfProvider> state_of_provider(const EventView &event) {
   if (!event.is_event() || event.provider() != provider::kKernelProcess) return std::nullopt;
-  return process_told_by_provider(event);
+  return read_state_of_provider(event);
+}
+
+// Names of processes begin with the device there, where the kernel logger has the last part alone.
+[[nodiscard]] std::string last_part(std::string path);
+
+[[nodiscard]] std::optional<std::uint32_t> read_network_process(const EventView &event);
+// The process that an event of Microsoft-Windows-Kernel-Network says it is of, as what comes from the network
+// is logged by whoever is interrupted; nullopt of others.
+[[nodiscard]] inline std::optional<std::uint32_t> network_process(const EventView &event) {
+  if (!event.is_event() || event.provider() != provider::kKernelNetwork) return std::nullopt;
+  return read_network_process(event);
+}
+
+// Of records of the same kind: those of the provider go where there are any of the kernel logger, which tells
+// the same at other times. Whether there were none.
+template <class Record> bool prefer_kernel_logger(std::vector<Record> &records) {
+  const bool none = std::ranges::all_of(records, &Record::of_provider);
+  if (!none) std::erase_if(records, [](const Record &record) { return record.of_provider; });
+  return none;
 }
 
 // What one batch of buffers contributes. Kept small: a record for each event about a process or thread, each
@@ -77,6 +105,7 @@ struct LifetimeRecords {
     std::int64_t time;
     std::uint32_t tid, pid;
     std::uint8_t opcode;
+    bool of_provider = false;
   };
   // An event that says something of another process than the one that caused it, or that is kept for its
   // meaning: whether a stack of it is kept is not to be seen from the stack.
@@ -128,8 +157,8 @@ struct LifetimeRecords {
       has_stack_events = true;
     else if (clr::names_code(provider, event.id()))
       code_processes.insert(event.process_id());
-    else if (process_told(event))
-      add_process_of_provider(event, time);
+    else if (const auto told = state_of_provider(event))
+      add_state(event, *told, time);
   }
   ETWRELOG_ALWAYS_INLINE void add(const EventView &event, const HookRule &rule, std::int64_t time,
                                   std::uint32_t buffer) {
@@ -148,8 +177,7 @@ struct LifetimeRecords {
     default: add_hook(event, time, rule);
     }
   }
-  // Of one that process_told() something.
-  void add_process_of_provider(const EventView &event, std::int64_t time);
+  void add_state(const EventView &event, const StateOfProvider &told, std::int64_t time);
   // Appends what a later batch found.
   void append(LifetimeRecords &&later);
 

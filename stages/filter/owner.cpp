@@ -6,8 +6,12 @@ using kernel::Scope;
 
 namespace {
 
+Claim by_process(std::uint32_t pid) {
+  return {kUnknownId, pid, Claim::Rest::nobody};
+}
+
 Claim by_header(const EventView &event) {
-  return {kUnknownId, event.process_id(), Claim::Rest::nobody};
+  return by_process(event.process_id());
 }
 
 Claim by_thread(std::optional<std::uint32_t> tid) {
@@ -57,7 +61,8 @@ Claim claim_of(const EventView &event, const HookRule &rule, Position &position)
 
 Claim claim_of(const EventView &event, Position &position) {
   const HookRule *const rule = rule_of(event);
-  return rule ? claim_of(event, *rule, position) : by_header(event);
+  return rule ? claim_of(event, *rule, position)
+              : by_process(network_process(event).value_or(event.process_id()));
 }
 
 Owner owner_of(const Claim &claim, std::int64_t time, const Lifetimes &lifetimes) {

@@ -53,11 +53,13 @@ struct ProcessRecord {
   std::uint8_t opcode = 0; // 1 start, 2 end, 3 and 4 rundown at the start and at the end
   std::uint32_t pid = 0;
   std::string name, command_line;
+  bool of_provider = false; // Microsoft-Windows-Kernel-Process tells it, not the kernel logger
 };
 struct ThreadRecord {
   Instant at;
   std::uint8_t opcode = 0;
   std::uint32_t tid = 0, pid = 0;
+  bool of_provider = false;
 };
 struct ThreadName {
   Instant at;
@@ -70,6 +72,7 @@ struct ImageRecord {
   std::uint32_t pid = 0, time_stamp = 0;
   std::uint64_t base = 0, size = 0;
   std::string path;
+  bool of_provider = false;
 };
 // Which PDB an image belongs to, as a merge of the trace wrote it down.
 struct IdentityRecord {

@@ -235,7 +235,9 @@ const provider::Layout *provider::find_layout(const EventView &event) {
 const provider::Layout *provider::find_kernel_layout(const EventView &event) {
   if (!event.is_event()) return nullptr;
   const Guid provider = event.provider();
-  if (provider != kKernelProcess && provider != kKernelFile && provider != kKernelRegistry) return nullptr;
+  if (provider != kKernelProcess && provider != kKernelFile && provider != kKernelNetwork &&
+      provider != kKernelRegistry)
+    return nullptr;
   const Layout *found = providers().find(provider, event.id(), event.version());
   return found != nullptr && found->min_version == event.version() ? found : nullptr;
 }

@@ -238,6 +238,47 @@ Buffer many_segments() {
   return t.bytes();
 }
 
+// The same, of what the kernel's own providers tell, written by others than those that it is about.
+Buffer of_kernel_providers() {
+  SyntheticTrace t({.buffer_size = 1u << 20, .processors = 1});
+  const Guid process = make_guid(0x22fb2cd6, 0x0e7b, 0x422b, 0xa0c7, 0x2fad1fd0e716),
+             network = make_guid(0x7dd42a49, 0x5329, 0x4832, 0x8dfd, 0x43d979153a88);
+  for (int i = 0; i < 44; ++i) {
+    const std::int64_t now = 2'000'000 + 1000 * i;
+    const std::uint32_t pid = 200 + static_cast<std::uint32_t>(i) / 4;
+    const auto event = [&](std::int64_t time, const Guid &provider, std::uint16_t id) {
+      return [=](write::EventBuilder &e) -> write::EventBuilder & {
+        e.event({.provider = provider, .id = id}, 8, 80, 4, time);
+        return e;
+      };
+    };
+    if (i % 4 == 0)
+      t.emit({now}, [&](write::EventBuilder &e) {
+        event(now, process, 1)(e).put(pid).put(now).put(std::uint32_t{4}).put(std::uint32_t{0});
+        e.wstr("\\Device\\child" + std::to_string(pid) + ".exe");
+      });
+    if (i % 4 == 1)
+      t.emit({now}, [&](write::EventBuilder &e) {
+        event(now, process, 3)(e).put(pid).put(1000 + pid);
+        for (int k = 0; k < 7; ++k)
+          e.put(std::uint64_t{0x1000});
+      });
+    if (i % 4 == 2)
+      t.emit({now}, [&](write::EventBuilder &e) {
+        event(now, process, 5)(e).put(std::uint64_t{0x7FF6'0000'0000}).put(std::uint64_t{0x10000}).put(pid);
+        e.put(std::uint64_t{0}).put(std::uint64_t{0}).wstr("\\Device\\child.dll");
+      });
+    for (int k = 1; k < 20; ++k)
+      t.emit({now + k}, [&](write::EventBuilder &e) {
+        event(now + k, network, 11)(e).put(pid).put(std::uint32_t{1400});
+        for (int field = 0; field < 5; ++field)
+          e.put(std::uint32_t{7});
+      });
+    t.end_buffer(0);
+  }
+  return t.bytes();
+}
+
 Buffer machine(const char *profile, std::uint64_t size, Codec codec = Codec::none) {
   gen::Options options;
   options.profile = gen::find_profile(profile);
@@ -356,6 +397,9 @@ void make_all() {
           Level::normal, true, false, 0, pipeline::OriginalName::other);
   archive("v4-not-named-etl.etlz", "a trace that was not named .etl", kinds, Level::normal, true, false, 0,
           pipeline::OriginalName::other);
+  // Of the writer of commit d49e8bf, whose index did not know what these events tell: today's does.
+  archive("v4-older-rules.etlz", "events of the kernel's providers, under an index of older rules",
+          of_kernel_providers(), Level::normal, true, false, 8192);
   stack_database("stacks-v1.zst", generated);
   if (!is_there("v1-statistics-newer.etlz")) {
     changed("v1-statistics-newer.etlz", "v1-statistics.etlz",

@@ -338,6 +338,27 @@ TEST(ExportJoinOfGenerated, OwnersAreWhoProfilesSay) {
   }
 }
 
+// The first thread of a process is started by another one, and runs code of its own process.
+TEST(ExportJoinOfAnother, AddressesAreOfTheProcessThatTheEventIsAbout) {
+  constexpr std::uint64_t kBase = 0x7FF6'0000'0000;
+  testing::SyntheticTrace trace;
+  trace.process_start({2'000'000}, 9, 8, "child.exe");
+  trace.image_load({2'000'010}, 9, kBase);
+  for (const std::uint32_t pid : {8u, 9u})
+    trace.emit({2'000'020}, [&](write::EventBuilder &e) {
+      e.system(0x0501, 3, 8, 80, 8, 2'000'020).value(pid).value(90 + pid);
+      for (int i = 0; i < 5; ++i) // its stacks, its processors
+        e.value(0);
+      e.value(kBase + 0x1234).rest();
+    });
+  const TempDir directory;
+  testing::write_file(directory.file("t.etl"), trace.bytes());
+  const std::vector<json> threads = exported(directory.file("t.etl"), "module", "event = 'Thread/Start'");
+  ASSERT_EQ(threads.size(), 2u);
+  EXPECT_FALSE(threads[0].contains("modules")) << "no image of the one that starts it lies there";
+  EXPECT_EQ(threads[1]["modules"], (json{{"Win32StartAddr", "a.dll+0x1234"}}));
+}
+
 TEST_F(ExportJoin, RefusesWhatItDoesNotKnow) {
   const ToolRun run = run_tool({"export", trace_, "--join", "stack,colour"});
   EXPECT_EQ(run.status, 2);

@@ -217,6 +217,112 @@ TEST_F(ProcessesOfTheProvider, HaveNamesAndAreSelectedByThem) {
   EXPECT_EQ(by_process({"--exclude", "10", "--exclude", "parent"}).count("10"), 0u);
 }
 
+// Threads and images, too: modules of addresses have names, and stay where their process does.
+class StateOfTheProvider : public ProcessesOfTheProvider {
+protected:
+  StateOfTheProvider() {
+    loads(1'900'000, 0, 4, 0xFFFF'F800'0000'0000, "\\SystemRoot\\ntoskrnl.exe");
+    loads(2'000'110, 9, 8, 0x7FF6'0000'0000, "\\Device\\HarddiskVolume2\\code.dll");
+    runs(2'000'210, 9, 90, 0x7FF6'0000'1234);
+    runs(2'000'220, 9, 91, 0x1234);
+    loads(2'000'230, 8, 8, 0x7FF6'0000'0000, "\\Device\\HarddiskVolume2\\other.dll");
+  }
+  // `writer`: the process that the header has.
+  void loads(std::int64_t time, std::uint32_t pid, std::uint32_t writer, std::uint64_t base,
+             std::string_view path) {
+    trace_.emit({time}, [&](write::EventBuilder &e) {
+      e.event({.provider = provider::kKernelProcess, .id = 5}, 8, 80, writer, time);
+      e.put(base).put(std::uint64_t{0x10000}).put(pid).put(std::uint64_t{0}).put(std::uint64_t{0}).wstr(path);
+    });
+  }
+  void runs(std::int64_t time, std::uint32_t pid, std::uint32_t thread, std::uint64_t code) {
+    trace_.emit({time}, [&](write::EventBuilder &e) {
+      e.event({.provider = provider::kKernelProcess, .id = 3}, 8, 80, 8, time);
+      e.put(pid).put(thread);
+      for (int i = 0; i < 4; ++i)
+        e.put(std::uint64_t{0xFFFF'8000'0000'0000});
+      e.put(code).put(code).put(std::uint64_t{0}).put(std::uint32_t{0});
+    });
+  }
+  void receives(std::int64_t time, std::uint32_t pid, std::uint32_t interrupted, std::uint32_t bytes) {
+    trace_.emit({time}, [&](write::EventBuilder &e) {
+      e.event({.provider = provider::kKernelNetwork, .id = 11}, 8, 80, interrupted, time);
+      e.put(pid).put(bytes);
+      for (int i = 0; i < 5; ++i)
+        e.put(std::uint32_t{7});
+    });
+  }
+  std::vector<json> lines(std::vector<std::string> arguments) {
+    const std::string path = directory_.file("t.etl");
+    testing::write_file(path, trace_.bytes());
+    arguments.insert(arguments.begin() + 1, path);
+    const ToolRun run = run_tool(arguments);
+    EXPECT_EQ(run.status, 0) << run.err;
+    return testing::json_lines(run.out);
+  }
+};
+
+TEST_F(StateOfTheProvider, GivesAddressesTheirModules) {
+  // At the end of the trace, what its beginning told is known.
+  for (const std::vector<std::string> &stretch :
+       {std::vector<std::string>{}, {"--from", "0.12", "--to", "0.2"}}) {
+    std::vector<std::string> arguments = {"export", "--join", "module", "--where",
+                                          "event = 'ThreadStart/Start'"};
+    arguments.insert(arguments.end(), stretch.begin(), stretch.end());
+    runs(2'400'000, 9, 92, 0x7FF6'0000'4321);
+    const std::vector<json> events = lines(arguments);
+    ASSERT_FALSE(events.empty());
+    EXPECT_EQ(events.back()["modules"],
+              (json{{"StartAddr", "code.dll+0x4321"}, {"Win32StartAddr", "code.dll+0x4321"}}));
+    if (!stretch.empty()) continue;
+    ASSERT_EQ(events.size(), 3u);
+    EXPECT_EQ(events[0]["modules"]["StartAddr"], "code.dll+0x1234");
+    EXPECT_FALSE(events[1].contains("modules")) << "as of code that was injected";
+  }
+}
+
+TEST_F(StateOfTheProvider, StaysWithItsProcess) {
+  using Counts = std::map<std::string, std::size_t>;
+  // Its start, its image, two threads that another one made, its event and its end; and the kernel's image.
+  EXPECT_EQ(by_process({"-p", "child"}), (Counts{{"4", 1}, {"8", 4}, {"child.exe", 2}}));
+}
+
+TEST_F(StateOfTheProvider, IsNotToldTwice) {
+  trace_.process_start({2'000'150}, 9, 8, "child.exe");
+  trace_.image_load({2'000'160}, 9, 0x7FF6'0000'0000);
+  const std::vector<json> events = lines({"export", "--join", "module", "--event", "*/ThreadStart*"});
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0]["modules"]["StartAddr"], "a.dll+0x1234");
+  const ToolRun images =
+      run_tool({"query", directory_.file("t.etl"), "--json", "select count(*) as n from images"});
+  EXPECT_EQ(json::parse(images.out)["n"], 1) << images.err;
+}
+
+// What comes from the network is logged by whoever is interrupted.
+TEST_F(StateOfTheProvider, TellsWhoseNetworkTrafficIs) {
+  for (int i = 0; i < 5; ++i)
+    receives(2'000'250 + i, 9, i % 2 == 0 ? 0 : 8, 1400);
+  receives(2'000'260, 8, 9, 60);
+  const std::vector<json> owned = lines({"export", "--join", "owner", "--event", "*/Datareceived.*"});
+  ASSERT_EQ(owned.size(), 6u);
+  for (std::size_t i = 0; i < owned.size(); ++i)
+    EXPECT_EQ(owned[i]["owner_process"], i < 5 ? "child.exe" : "parent.exe") << owned[i];
+  const std::string path = directory_.file("t.etl");
+  const ToolRun kept = run_tool({"relog", path, "-p", "child", "--event", "*/Datareceived.*", "-o",
+                                 directory_.file("kept.etl"), "--json"});
+  ASSERT_EQ(kept.status, 0) << kept.err;
+  const ToolRun there = run_tool({"export", directory_.file("kept.etl"), "--event", "*/Datareceived.*"});
+  EXPECT_EQ(testing::json_lines(there.out).size(), 5u);
+  const ToolRun profile = run_tool(
+      {"profile", path, "--event", "*/Datareceived.*", "--sum", "size", "--by", "process", "--json"});
+  ASSERT_EQ(profile.status, 0) << profile.err;
+  std::map<std::string, std::uint64_t> bytes;
+  const json said = json::parse(profile.out);
+  for (const json &process : said["rows"])
+    bytes[process["name"]] = process["total"];
+  EXPECT_EQ(bytes, (std::map<std::string, std::uint64_t>{{"child.exe (9)", 7000}, {"parent.exe (8)", 60}}));
+}
+
 // Both tell of the same processes, at times of their own.
 TEST_F(ProcessesOfTheProvider, AreThoseOfTheKernelLoggerIfThatIsThere) {
   trace_.process_start({2'000'050}, 8, 4, "parent.exe");

@@ -5,6 +5,8 @@
 #include "archive/archive.hpp"
 #include "archive/tally.hpp"
 #include "base/output_file.hpp"
+#include "etwrelog/archive.hpp"
+#include "etwrelog/relog.hpp"
 #include "tests/support/pace.hpp"
 #include "tests/support/pipeline_runs.hpp"
 #include "tests/support/trace_files.hpp"
@@ -90,9 +92,13 @@ TEST_P(GoldenArchive, HoldsTheSameEvents) {
     }
     return;
   }
-  const Result<pipeline::ArchiveIndex> index =
-      pipeline::read_archive_index(*read::memory_input(GetParam(), bytes));
+  Result<pipeline::ArchiveIndex> index = pipeline::read_archive_index(*read::memory_input(GetParam(), bytes));
   ASSERT_TRUE(index) << index.error().message();
+  // Of early archives only those that say what is in them are believed.
+  const bool believed = facts.contains("statistics_in_index") || facts.contains("tally_in_index") ||
+                        index->footer.index_size == 0;
+  EXPECT_EQ(pipeline::is_outdated(index->footer.rules, index->facts), !believed);
+  pipeline::forget_outdated(*index);
   EXPECT_EQ(index->footer.original_size, facts.at("bytes"));
   const std::string_view record(reinterpret_cast<const char *>(index->facts.data()), index->facts.size());
   const std::optional<Statistics> of_index = pipeline::read_statistics_record(record);
@@ -172,6 +178,33 @@ std::vector<std::size_t> mixed_frames(const std::string &name) {
   }
   EXPECT_FALSE(in.overrun());
   return mixed;
+}
+
+// An index that knew less of what events tell, and whose they are, decides nothing; of traces that have none
+// of these events it is as good as today's.
+TEST(Golden, AnIndexOfOlderRulesIsNotBelieved) {
+  const std::string archive = golden("v4-older-rules.etlz").string();
+  Buffer trace;
+  ASSERT_TRUE(unpack(archive, Output::memory(trace)));
+  EXPECT_TRUE(verify(archive)) << "it contradicts nothing";
+  const testing::TempDir directory;
+  const std::string out = directory.file("out.etl");
+  const auto relogged = [&out](Input input, const char *process) {
+    etwrelog::RelogOptions options;
+    options.selection.processes = {process};
+    const auto opened = Trace::open(std::move(input));
+    EXPECT_TRUE(opened);
+    const auto done = relog(*opened, Output(out, Existing::replace), options);
+    EXPECT_TRUE(done) << done.error().message();
+    return testing::read_file(out);
+  };
+  for (const char *process : {"child203.exe", "4"})
+    EXPECT_TRUE(relogged(archive, process) == relogged(Input::memory("trace", trace), process)) << process;
+  const auto tally = pipeline::read_archive_index(*read::memory_input("tally", content("v1-tally.etlz")));
+  ASSERT_TRUE(tally);
+  EXPECT_FALSE(pipeline::is_outdated(0, tally->facts));
+  EXPECT_TRUE(pipeline::is_outdated(etlz::kIndexRules + 1, tally->facts)) << "of a later version";
+  EXPECT_TRUE(pipeline::is_outdated(0, {})) << "which does not say what is in the trace";
 }
 
 // The files are not only there: they are what their names say.
