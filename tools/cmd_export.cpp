@@ -181,6 +181,7 @@ Result<int> export_one(const ExportFlags &flags, const RunOptions &given) {
   for (const std::string &problem : done->problems)
     warn(flags.inputs.front(), problem);
   warn_of(resolver.get());
+  warn_of_no_names(resolver.get(), flags.inputs.front());
   // Of a list, those that have something are asked for.
   const bool selects = !options.where.empty() || !options.selection.everything();
   if (done->events == 0 && selects && !flags.many.one_by_one())

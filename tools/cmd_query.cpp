@@ -228,6 +228,7 @@ int run_query(QueryFlags &flags) {
   for (const std::string &problem : query->problems())
     warn(flags.words.front(), problem);
   warn_of(resolver.get());
+  warn_of_no_names(resolver.get(), flags.words.front());
   return std::max(status, report_damage(source_names(*trace), told.warnings, told.skipped));
 }
 

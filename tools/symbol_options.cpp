@@ -66,4 +66,13 @@ void warn_of(const SymbolResolver *resolver) {
     warn("symbols", warning);
 }
 
+void warn_of_no_names(const SymbolResolver *resolver, const std::string &trace) {
+  const SymbolResolver::Found found = resolver != nullptr ? resolver->found() : SymbolResolver::Found();
+  if (found.modules > 0 && found.with_symbols == 0)
+    warn(trace,
+         fmt::format("no symbols were found for any module of the stacks (of {}): \"etwrelog symbols\" "
+                     "says why",
+                     found.modules));
+}
+
 } // namespace etwrelog::cli

@@ -24,6 +24,8 @@ struct SymbolFlags {
 
 // Parts of a path that cannot be used, servers that did not answer; of none nothing.
 void warn_of(const SymbolResolver *resolver);
+// That names were asked for and there are none.
+void warn_of_no_names(const SymbolResolver *resolver, const std::string &trace);
 // Where names were asked for, that this program can read none.
 void warn_without_pdb_reader();
 

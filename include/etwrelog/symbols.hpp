@@ -4,6 +4,7 @@
 
 #include "etwrelog/guid.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -102,6 +103,12 @@ public:
   // Loads several at once; the first are the first to be asked for on the network.
   void prepare(std::span<const ModuleIdentity> modules);
   [[nodiscard]] std::shared_ptr<const ModuleSymbols> load(const ModuleIdentity &module);
+
+  // Of the modules that were asked for so far.
+  struct Found {
+    std::size_t modules = 0, with_symbols = 0;
+  };
+  [[nodiscard]] Found found() const;
 
   [[nodiscard]] const SymbolOptions &options() const;
   // Lines for people: parts of the path that cannot be used, servers that did not answer.

@@ -111,6 +111,14 @@ void SymbolResolver::prepare(std::span<const ModuleIdentity> modules) {
   base::parallel_for(most, modules.size(), [&](std::size_t i) { (void)load(modules[i]); });
 }
 
+SymbolResolver::Found SymbolResolver::found() const {
+  const std::lock_guard lock(state_->mutex);
+  Found found{.modules = state_->known.size()};
+  for (const auto &[key, symbols] : state_->known)
+    found.with_symbols += symbols->state() == SymbolState::found ? 1 : 0;
+  return found;
+}
+
 const SymbolOptions &SymbolResolver::options() const {
   return state_->options;
 }

@@ -117,6 +117,23 @@ TEST_F(ProfileNames, FunctionsLinesAndInlineFramesAreThoseOfTheSymbolizer) {
   EXPECT_EQ(found, stacks);
 }
 
+TEST_F(ProfileNames, ThatThereAreNoneForJoinedStacksIsSaid) {
+  const testing::TempDir empty;
+  for (const bool there : {false, true}) { // in this order: what was found is known without the folder
+    for (const std::vector<std::string> &command :
+         {std::vector<std::string>{"export", trace},
+          {"query", trace, "select stack from PerfInfo_SampleProf"}}) {
+      std::vector<std::string> line = command;
+      for (const std::string &more : {std::string("--join"), std::string("stack"), std::string("--symbols"),
+                                      there ? demo_pdb()->folder : empty.file("")})
+        line.push_back(more);
+      const testing::ToolRun run = run_tool(line);
+      EXPECT_EQ(run.status, 0);
+      EXPECT_EQ(run.err.find("no symbols were found") == std::string::npos, there) << run.err;
+    }
+  }
+}
+
 // Of an address inside a call that the compiler put in place, the function that it stands in.
 TEST_F(ProfileNames, JoinedStacksHaveThemWhereTheyAreAskedFor) {
   const std::vector<std::string> join = {"--join", "stack", "--symbols", demo_pdb()->folder};
