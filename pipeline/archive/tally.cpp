@@ -130,6 +130,20 @@ std::optional<TallyRecord> read_json_tally(std::string_view text) {
   }
 }
 
+// Whether rules 0 saw something else in such events.
+bool is_news(const EventType &type) {
+  switch (type.family) {
+  case Family::event: return type.guid == provider::kKernelProcess || type.guid == provider::kKernelNetwork;
+  case Family::hook: return filter::rule_for(type.id, type.version).scope == kernel::Scope::key_name;
+  case Family::classic: { // kernel events under such headers were by the header, as those of others are
+    if (type.guid == format::kImageIdGuid || filter::describes_system(type.guid)) return false;
+    const auto hook = kernel::hook_of_class(type.guid, static_cast<std::uint8_t>(type.id));
+    return hook && filter::rule_for(*hook, type.version).scope != kernel::Scope::header;
+  }
+  default: return false;
+  }
+}
+
 } // namespace
 
 std::optional<TallyRecord> read_tally(Bytes bytes) {
@@ -151,9 +165,7 @@ std::optional<TallyRecord> read_tally(Bytes bytes) {
 bool is_outdated(std::uint32_t rules, Bytes record) {
   if (rules >= etlz::kIndexRules) return rules > etlz::kIndexRules;
   const auto has_none = [](const Statistics &s) {
-    return std::ranges::none_of(s.types, [](const TypeStatistics &row) {
-      return row.type.guid == provider::kKernelProcess || row.type.guid == provider::kKernelNetwork;
-    });
+    return std::ranges::none_of(s.types, [](const TypeStatistics &row) { return is_news(row.type); });
   };
   if (const auto counts =
           read_statistics_record({reinterpret_cast<const char *>(record.data()), record.size()}))

@@ -53,9 +53,8 @@ struct SegmentHeader {
 // Whether a segment can have these sizes.
 [[nodiscard]] bool possible(const SegmentHeader &header);
 
-// By which rules the index says what the events of a segment are (segment_summary.hpp) and whose: 1 knows
-// that events of Microsoft-Windows-Kernel-Process tell of processes, threads and images, and those of
-// Microsoft-Windows-Kernel-Network whose they are; 0 did not.
+// By which rules the index says what the events of a segment are (segment_summary.hpp) and whose: what 1
+// knows and 0 did not stands in spec.md, section 1.
 inline constexpr std::uint32_t kIndexRules = 1;
 
 struct Footer {

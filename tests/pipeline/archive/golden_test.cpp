@@ -205,6 +205,17 @@ TEST(Golden, AnIndexOfOlderRulesIsNotBelieved) {
   EXPECT_FALSE(pipeline::is_outdated(0, tally->facts));
   EXPECT_TRUE(pipeline::is_outdated(etlz::kIndexRules + 1, tally->facts)) << "of a later version";
   EXPECT_TRUE(pipeline::is_outdated(0, {})) << "which does not say what is in the trace";
+  const auto matters = [](const EventType &type) {
+    pipeline::TallyRecord record;
+    record.statistics.types = {{type, "", 1, 64}};
+    return pipeline::is_outdated(0, pipeline::write_tally(std::move(record)));
+  };
+  const Guid process_class = make_guid(0x3d6fa8d0, 0xfe05, 0x11d0, 0x9dda, 0x00c04fd7ba7c);
+  EXPECT_FALSE(matters({Family::hook, 2, 0x0F2E, {}})) << "samples";
+  EXPECT_TRUE(matters({Family::hook, 2, 0x0916, {}})) << "names of registry keys";
+  EXPECT_TRUE(matters({Family::classic, 3, 1, process_class})) << "a process, told under a classic header";
+  EXPECT_FALSE(matters({Family::classic, 3, 1, make_guid(1, 2, 3, 4, 5)}));
+  EXPECT_FALSE(matters({Family::event, 0, 1, make_guid(1, 2, 3, 4, 5)}));
 }
 
 // The files are not only there: they are what their names say.
