@@ -281,6 +281,25 @@ TEST_F(StateOfTheProvider, GivesAddressesTheirModules) {
   }
 }
 
+// As of providers that a session enabled with stacks.
+TEST_F(StateOfTheProvider, GivesStacksTheirModules) {
+  trace_.manifest_event({2'000'300}, {.provider = make_guid(1, 2, 3, 4, 6), .id = 7}, 90, 9, {},
+                        {{format::ItemType::stack_trace64,
+                          testing::stack_item({0xFFFF'F800'0000'0010, 0x7FF6'0000'0042, 0x1234'5678})}});
+  const std::vector<json> events = lines({"export", "--join", "stack", "--where", "id = 7"});
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(events[0]["stack"], (json{"ntoskrnl.exe+0x10", "code.dll+0x42", "0x12345678"}));
+  const ToolRun profile =
+      run_tool({"profile", directory_.file("t.etl"), "--event", "*/EventID(7)", "--by", "module", "--json"});
+  ASSERT_EQ(profile.status, 0) << profile.err;
+  const json said = json::parse(profile.out);
+  std::map<std::string, std::uint64_t> modules;
+  for (const json &row : said["rows"])
+    modules[row["name"]] = row["total"];
+  EXPECT_EQ(modules, (std::map<std::string, std::uint64_t>{
+                         {"code.dll", 1}, {"ntoskrnl.exe", 1}, {"(unknown code)", 1}}));
+}
+
 TEST_F(StateOfTheProvider, StaysWithItsProcess) {
   using Counts = std::map<std::string, std::size_t>;
   // Its start, its image, two threads that another one made, its event and its end; and the kernel's image.
