@@ -8,6 +8,7 @@
 #include "filter/clr_stacks.hpp"
 #include "passes/event_keys.hpp"
 #include "profile_pass/code_events.hpp"
+#include "schema/io_requests.hpp"
 #include "schema/value_text.hpp"
 #include "stacks/stack_events.hpp"
 
@@ -61,12 +62,17 @@ struct Knowledge::Part {
     std::vector<filter::EventKey> clr_events;
     std::vector<RawClr> clr_stacks;
     std::vector<std::uint64_t> frames;
+    std::vector<stacks::Place> followed;
     std::uint64_t method_bytes = 0;
   };
   std::vector<OfMachine> machines;
-  void clear() { machines.clear(); }
+  void clear() {
+    machines.clear();
+    now_.clear();
+  }
 
   void add(const Event &event, const KnowledgeWanted &wanted) {
+    if (wanted.stacks) note_moment(event, machines[event.machine()]);
     if (wanted.code && event.is_event() && tells_of_code(event.provider()))
       add_names_of_code(event, machines[event.machine()]);
     if (wanted.stacks && event.is_event()) {
@@ -134,6 +140,33 @@ struct Knowledge::Part {
   }
 
 private:
+  struct AtOneTime {
+    std::uint32_t thread;
+    stacks::Place place;
+  };
+  static std::uint64_t buffer_of(const stacks::Place &place) { return place.order >> kOffsetBits; }
+
+  // Which events are followed by another of their time and thread, in their buffer. One that holds its own
+  // stack takes none from another.
+  void note_moment(const Event &event, OfMachine &mine) {
+    constexpr std::size_t kMany = 64; // events of one time: a trap, not a trace
+    constexpr std::uint32_t kWhoRan = kUnknownId - 1;
+    if (event.has_items() || !may_have_fragments(event)) return;
+    const std::uint32_t thread = told_logger(event).value_or(kWhoRan);
+    if (thread == kUnknownId) return;
+    const stacks::Place place = place_of(event);
+    if (!now_.empty() &&
+        (now_.front().place.time != place.time || buffer_of(now_.front().place) != buffer_of(place)))
+      now_.clear();
+    const auto before = std::ranges::find(now_, thread, &AtOneTime::thread);
+    if (before == now_.end()) {
+      if (now_.size() < kMany) now_.push_back({thread, place});
+      return;
+    }
+    mine.followed.push_back(before->place);
+    before->place = place;
+  }
+
   static profile::Instant instant_of(const Event &event) { return {event.time(), place_of(event).order}; }
 
   static void add_names_of_provider(const Event &event, const KnowledgeWanted &wanted, OfMachine &mine) {
@@ -174,6 +207,8 @@ private:
     raw.end = mine.frames.size();
     mine.clr_stacks.push_back(raw);
   }
+
+  std::vector<AtOneTime> now_; // of the time and buffer of the last event, the last of each thread
 };
 
 // Stacks that are equal are kept once.
@@ -292,6 +327,10 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
         into.later.push_back(part);
     }
     merge_clr(from, into);
+    if (into.followed.size() * sizeof(stacks::Place) <= room)
+      into.followed.insert(into.followed.end(), from.followed.begin(), from.followed.end());
+    else
+      known.problem("more events at one time than memory has room for: some have stacks of others, too");
     for (const Part::RawDefinition &raw : from.definitions) {
       stacks::KeyDefinition definition = raw.definition;
       definition.stack = stacks.number(frames.subspan(raw.begin, raw.end - raw.begin));
@@ -329,6 +368,7 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
     std::ranges::sort(machine.fragments, {},
                       [](const Fragment &f) { return std::tuple(f.time, f.thread, f.written.order); });
     known.collect_user_halves(machine);
+    std::ranges::sort(machine.followed);
     std::ranges::stable_sort(machine.later, {}, LaterPart::key);
     find_clr_events(machine);
     machine.ran.sort();
@@ -374,7 +414,7 @@ std::uint32_t Knowledge::running_on(const Event &event) const {
   return machines_[event.machine()].ran.on(event.processor(), event.time());
 }
 
-std::uint32_t Knowledge::logger_of(const Event &event) const {
+std::optional<std::uint32_t> Knowledge::told_logger(const Event &event) {
   const HookRule *const found = event.thread_id() == kUnknownId ? filter::rule_of(event) : nullptr;
   if (found == nullptr) return event.thread_id();
   const HookRule &rule = *found;
@@ -385,7 +425,19 @@ std::uint32_t Knowledge::logger_of(const Event &event) const {
   // Who readies a thread logs that; the payload has the thread that is readied. And of a payload that has
   // none, it was whoever ran there.
   const bool tells = own && rule.scope != Scope::current_thread && rule.scope != Scope::ready_thread;
-  return tells ? *own : running_on(event);
+  return tells ? own : std::nullopt;
+}
+
+std::uint32_t Knowledge::logger_of(const Event &event) const {
+  const std::optional<std::uint32_t> told = told_logger(event);
+  return told ? *told : running_on(event);
+}
+
+// What has the time and thread of the end of a disk request is another's.
+bool Knowledge::may_have_fragments(const Event &event) {
+  const auto hook = kernel::hook_of(event);
+  return hook ? stacks::may_have_stack(*hook) && !schema::ends_disk_request(*hook)
+              : !filter::is_stack_event(event);
 }
 
 Knowledge::Owner Knowledge::owner_of(const Event &event) const {
@@ -522,7 +574,8 @@ std::int64_t Knowledge::own_time(const Event &event) {
 
 stacks::Place Knowledge::place_of(const Event &event) {
   return {own_time(event), std::uint64_t{event.position().source} << 56 |
-                               std::uint64_t{event.position().buffer} << 26 | event.position().offset};
+                               std::uint64_t{event.position().buffer} << kOffsetBits |
+                               event.position().offset};
 }
 
 void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames) const {
@@ -552,6 +605,8 @@ void Knowledge::add_fragments(const Machine &machine, const Event &event,
                               std::vector<std::uint64_t> &frames) const {
   if (const HookRule *const rule = filter::rule_of(event))
     if (filter::is_stack(rule->scope) || rule->scope == Scope::stack_definition) return;
+  // Of events of one thread and time the last has the stacks, as in a profile.
+  if (std::ranges::binary_search(machine.followed, place_of(event))) return;
   const std::uint32_t thread = logger_of(event);
   const auto of = [](const Fragment &f) { return std::pair(f.time, f.thread); };
   const std::pair key(own_time(event), thread);

@@ -137,6 +137,7 @@ private:
     std::vector<profile::IdentityRecord> identities;
     profile::WhoRan ran;
     std::vector<Fragment> fragments;          // by time, thread, order
+    std::vector<stacks::Place> followed;      // sorted: events behind which another has their stacks
     stacks::StackDefinitions definitions;     // with the numbers that stacks have here
     std::vector<UserHalf> user_halves;        // by thread and when they were written
     std::vector<LaterPart> later;             // by LaterPart::key
@@ -149,6 +150,7 @@ private:
     std::int64_t ns;
   };
   static constexpr std::uint32_t kByKey = 0xFFFF'FFFF;
+  static constexpr unsigned kOffsetBits = 26; // of an event in its buffer, in Place::order
 
   struct Part;
   static std::vector<ThreadSpan> spans_of(std::vector<profile::ThreadRecord> records,
@@ -159,6 +161,9 @@ private:
                                        std::uint64_t address) const;
   [[nodiscard]] std::uint32_t running_on(const Event &event) const;
   [[nodiscard]] std::uint32_t logger_of(const Event &event) const; // the thread that its stack is of
+  // As far as the event tells: kUnknownId for nobody's; nullopt: whoever ran there.
+  [[nodiscard]] static std::optional<std::uint32_t> told_logger(const Event &event);
+  [[nodiscard]] static bool may_have_fragments(const Event &event);
   void add_stack(std::uint32_t stack, std::vector<std::uint64_t> &frames) const;
   // In the clock of its own trace, which those of other machines do not have: stack walks say so when their
   // event was.

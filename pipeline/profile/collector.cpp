@@ -19,20 +19,9 @@ namespace {
 constexpr std::uint16_t kSwitch = 0x0524, kReady = 0x0532;
 constexpr std::uint16_t kProcessors = 0x7FF; // what a fragment can tell apart
 
-// What a disk has done, not who asked for it.
-bool ends_disk_request(std::uint16_t hook) {
-  const std::optional<std::uint16_t> begin = schema::disk_request_begin(hook);
-  return begin && *begin != hook;
-}
-
-// Rundowns of threads have no stack, nor do stacks.
-bool may_have_stack(std::uint16_t hook) {
-  return hook >> 8 != 0x18 && hook != 0x0503;
-}
-
 // Whether who runs while it is written caused it, which is not so of interrupts and of what a disk has done.
 bool is_by_who_ran(std::uint16_t hook, const filter::HookRule &rule) {
-  return rule.scope != kernel::Scope::system && !ends_disk_request(hook);
+  return rule.scope != kernel::Scope::system && !schema::ends_disk_request(hook);
 }
 
 // The thread that an event without ids in its header names; kUnknownId if it names none.
@@ -117,7 +106,7 @@ Collector::Collector(const CollectOptions &collect, stacks::StackTable &stacks)
   for (const Schema *const kind : collect.events.catalog().all()) {
     const auto hook = schema::hook_of(*kind);
     if (!hook || !collect.events.contains(*kind)) continue;
-    ends_of_disks_ = ends_of_disks_ || ends_disk_request(*hook);
+    ends_of_disks_ = ends_of_disks_ || schema::ends_disk_request(*hook);
     ends_of_files_ = ends_of_files_ || *hook == schema::kFileOperationEnd;
     asks_who_ran_ = asks_who_ran_ || is_by_who_ran(*hook, filter::rule_for(*hook, kind->version));
   }
@@ -193,7 +182,8 @@ void Collector::kernel_event(const EventView &event, std::uint16_t hook, Instant
   const bool selected = is_selected(event);
   const filter::HookRule &rule = filter::rule_for(hook, event.version());
   const std::uint32_t thread = filter::says_causer(event) ? event.thread_id() : payload_thread(event, rule);
-  const bool ends_request = ends_disk_request(hook); // then what has its time and thread is another's stack
+  const bool ends_request =
+      schema::ends_disk_request(hook); // then what has its time and thread is another's stack
   if (selected) {
     selected_event(event, thread, moment, processor, work);
     Subject &subject = work.subjects.back();
@@ -207,7 +197,7 @@ void Collector::kernel_event(const EventView &event, std::uint16_t hook, Instant
   if (wants_edges(hook >> 8))
     if (const std::optional<EventEdge> edge = kernel_edge_of(event, hook))
       add_edge({.edge = *edge, .at = moment, .thread = thread, .hook = hook}, event, selected, work);
-  if (selected || ends_request || !may_have_stack(hook)) return;
+  if (selected || ends_request || !stacks::may_have_stack(hook)) return;
   const std::uint16_t kind =
       hook < Kinds::kFirstOther ? hook : kinds_.number({schema::Family::hook, 0, hook, {}});
   work.marks.push_back({moment.time, thread, processor, kind});

@@ -33,6 +33,12 @@ enum class StackEventKind : std::uint8_t { none, walk, reference, definition };
   return event.is_classic() ? classic_stack_event_kind(event) : StackEventKind::none;
 }
 
+// Rundowns of threads have no stack, nor do stacks.
+[[nodiscard]] constexpr bool may_have_stack(std::uint16_t hook) {
+  constexpr std::uint16_t kStackGroup = 0x18, kThreadRundown = 0x0503;
+  return hook >> 8 != kStackGroup && hook != kThreadRundown;
+}
+
 // Of a reference: which part of a stack it is to.
 [[nodiscard]] inline bool refers_to_kernel(const EventView &event) {
   return event.opcode() == (kHookReferenceKernel & 0xFF);

@@ -338,6 +338,29 @@ TEST(ExportJoinOfGenerated, OwnersAreWhoProfilesSay) {
   }
 }
 
+// A stack names a thread and a time.
+TEST(ExportJoinOfOneTime, TheLastEventHasTheStack) {
+  constexpr std::uint32_t kPid = 9, kTid = 90, kOther = 91;
+  testing::SyntheticTrace trace;
+  const auto event = [&](std::int64_t time, std::uint32_t thread, std::uint16_t id) {
+    trace.manifest_event({time}, {.provider = make_guid(1, 2, 3, 4, 5), .id = id}, thread, kPid);
+  };
+  event(2'000'000, kTid, 1);
+  event(2'000'000, kOther, 2); // of another thread
+  event(2'000'000, kTid, 3);
+  trace.stack_walk({2'000'000}, 2'000'000, kPid, kTid, {0x7FF6'0000'1000, 0x7FF6'0000'2000});
+  event(2'000'010, kTid, 4);
+  trace.stack_walk({2'000'010}, 2'000'010, kPid, kTid, {0x7FF6'0000'3000});
+  event(2'000'010, kOther, 5);
+  trace.stack_walk({2'000'010}, 2'000'010, kPid, kOther, {0x7FF6'0000'4000});
+  const TempDir directory;
+  testing::write_file(directory.file("t.etl"), trace.bytes());
+  std::map<unsigned, std::size_t> frames;
+  for (const json &line : exported(directory.file("t.etl"), "stack", "id <= 5 and id >= 1"))
+    if (line["provider"] != "Windows Kernel") frames[line["id"]] = line.value("stack", json::array()).size();
+  EXPECT_EQ(frames, (std::map<unsigned, std::size_t>{{1, 0}, {2, 0}, {3, 2}, {4, 1}, {5, 1}}));
+}
+
 // The first thread of a process is started by another one, and runs code of its own process.
 TEST(ExportJoinOfAnother, AddressesAreOfTheProcessThatTheEventIsAbout) {
   constexpr std::uint64_t kBase = 0x7FF6'0000'0000;
