@@ -21,7 +21,7 @@ namespace {
 
 // Behind etlz::kPartMagic; also the last character of the trailer's.
 constexpr std::uint8_t kPartVersion = '4';
-constexpr std::uint8_t kTrailerMagic[8] = {'E', 'T', 'L', 'Z', 'p', 'e', 'n', '3'};
+constexpr std::uint8_t kTrailerMagic[8] = {'E', 'T', 'L', 'Z', 'p', 'e', 'n', kPartVersion};
 constexpr std::uint32_t kMostParts = 1u << 20;
 constexpr std::uint64_t kSampled = 1u << 20; // bytes of both ends that tell one original from another
 

@@ -433,11 +433,12 @@ std::uint32_t Knowledge::logger_of(const Event &event) const {
   return told ? *told : running_on(event);
 }
 
-// What has the time and thread of the end of a disk request is another's.
+// What has the time and thread of the end of a disk request, or of what a merge of traces wrote of an image,
+// is another's.
 bool Knowledge::may_have_fragments(const Event &event) {
-  const auto hook = kernel::hook_of(event);
-  return hook ? stacks::may_have_stack(*hook) && !schema::ends_disk_request(*hook)
-              : !filter::is_stack_event(event);
+  if (const auto hook = kernel::hook_of(event))
+    return stacks::may_have_stack(*hook) && !schema::ends_disk_request(*hook);
+  return !filter::is_stack_event(event) && !(event.is_classic() && event.provider() == format::kImageIdGuid);
 }
 
 Knowledge::Owner Knowledge::owner_of(const Event &event) const {
@@ -603,8 +604,7 @@ void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames
 
 void Knowledge::add_fragments(const Machine &machine, const Event &event,
                               std::vector<std::uint64_t> &frames) const {
-  if (const HookRule *const rule = filter::rule_of(event))
-    if (filter::is_stack(rule->scope) || rule->scope == Scope::stack_definition) return;
+  if (!may_have_fragments(event)) return;
   // Of events of one thread and time the last has the stacks, as in a profile.
   if (std::ranges::binary_search(machine.followed, place_of(event))) return;
   const std::uint32_t thread = logger_of(event);
