@@ -1,6 +1,7 @@
 #include "export/joins.hpp"
 
 #include "base/errors.hpp"
+#include "etwrelog/format.hpp"
 #include "export/event_columns.hpp"
 #include "schema/value_text.hpp"
 
@@ -138,10 +139,14 @@ void Joins::stack(const Event &event, std::uint32_t process, std::size_t column,
   known_.frames_of(event, scratch.frames);
   if (scratch.frames.empty()) return;
   std::string &out = scratch.texts[column];
-  for (std::size_t i = 0; i < scratch.frames.size(); ++i) {
+  bool in_kernel = true;
+  for (const std::uint64_t address : scratch.frames) {
+    const bool was_in_kernel = in_kernel;
+    in_kernel = format::is_kernel_address(address, event.pointer_size());
+    // Where the user's part begins, the thread went into the kernel.
+    const bool innermost = out.empty() || (was_in_kernel && !in_kernel);
     out += out.empty() ? '[' : ',';
-    out +=
-        text_of(known_.frame_at(event.machine(), process, event.time(), scratch.frames[i], i == 0), scratch);
+    out += text_of(known_.frame_at(event.machine(), process, event.time(), address, innermost), scratch);
   }
   out += ']';
   scratch.present[column] = true;

@@ -670,8 +670,9 @@ void Knowledge::collect_user_halves(Machine &machine) const {
     machine.user_halves.push_back(
         {fragment.thread, fragment.written.time, fragment.time, static_cast<std::uint32_t>(i)});
   }
-  std::ranges::sort(machine.user_halves, {},
-                    [](const UserHalf &h) { return std::tuple(h.thread, h.written, h.fragment); });
+  std::ranges::sort(machine.user_halves, {}, [&machine](const UserHalf &h) {
+    return std::pair(h.thread, machine.fragments[h.fragment].written); // of one time in the order of the file
+  });
 }
 
 // The half that was written next and names an event that is no later, as in a profile.

@@ -64,8 +64,8 @@ public:
     std::uint32_t image = profile::Images::kNone, method = profile::Methods::kNone;
     bool operator==(const Frame &) const = default;
   };
-  // `innermost`: the first of its stack. All others are addresses that calls return to, which may lie behind
-  // the end of their code.
+  // `innermost`: the first of its stack, or of the user's part. All others are addresses that calls return
+  // to, which may lie behind the end of their code.
   [[nodiscard]] Frame frame_at(std::uint32_t machine, std::uint32_t pid, std::int64_t time,
                                std::uint64_t address, bool innermost) const;
   // As append_module() has it; of code that a runtime made, or tells of, with the method's name,
