@@ -134,10 +134,12 @@ const std::string &Joins::text_of(const Knowledge::Frame &frame, Scratch &scratc
   return place.text;
 }
 
-void Joins::stack(const Event &event, std::uint32_t process, std::size_t column, Scratch &scratch) const {
+void Joins::stack(const Event &event, const Knowledge::Owner &owner, std::size_t column,
+                  Scratch &scratch) const {
   scratch.frames.clear();
-  known_.frames_of(event, scratch.frames);
+  const std::uint32_t asked = known_.frames_of(event, scratch.frames);
   if (scratch.frames.empty()) return;
+  const std::uint32_t process = known_.process_of_stack(event, owner, asked);
   std::string &out = scratch.texts[column];
   bool in_kernel = true;
   for (const std::uint64_t address : scratch.frames) {
@@ -196,7 +198,7 @@ void Joins::look_up(const Event &event, const Schema *schema, Scratch &scratch) 
       modules(event, Knowledge::process_of_addresses(event, owner), *schema, column, scratch);
     ++column;
   }
-  if (wanted_.stack) stack(event, known_.process_of_stack(event, owner), column++, scratch);
+  if (wanted_.stack) stack(event, owner, column++, scratch);
   if (wanted_.duration) number(known_.duration_of(event));
 }
 

@@ -55,7 +55,7 @@ private:
                Scratch &scratch) const;
   const ModuleSymbols *symbols_of(const Knowledge::Frame &frame, Scratch &scratch) const;
   const std::string &text_of(const Knowledge::Frame &frame, Scratch &scratch) const;
-  void stack(const Event &event, std::uint32_t process, std::size_t column, Scratch &scratch) const;
+  void stack(const Event &event, const Knowledge::Owner &owner, std::size_t column, Scratch &scratch) const;
   [[nodiscard]] std::span<const FieldValue> decode(const Event &event, const Schema &schema,
                                                    Scratch &scratch) const;
 

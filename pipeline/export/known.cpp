@@ -6,6 +6,7 @@
 #include "etwrelog/clr_events.hpp"
 #include "etwrelog/text.hpp"
 #include "filter/clr_stacks.hpp"
+#include "passes/durations.hpp"
 #include "passes/event_keys.hpp"
 #include "profile_pass/code_events.hpp"
 #include "schema/io_requests.hpp"
@@ -23,6 +24,8 @@ using kernel::Scope;
 
 namespace {
 
+constexpr const char *kTooManyRequests =
+    "more requests to disks and files than memory has room for: the ends of some have no stack";
 constexpr const char *kTooManyOpened =
     "more opened registry keys than memory has room for: some are not joined";
 
@@ -32,6 +35,22 @@ void read_frames(Bytes data, unsigned pointer_size, std::vector<std::uint64_t> &
 }
 
 } // namespace
+
+// An event is followed by another of its time, if this thread ran there: one of both does not tell its own.
+struct Knowledge::MaybeFollowed {
+  stacks::Place place;
+  std::int64_t time;
+  std::uint32_t thread;
+  std::uint16_t processor;
+};
+
+// A request to a disk or file begins or ends.
+struct Knowledge::RequestEdge {
+  Position position;
+  stacks::Place place;
+  std::uint32_t thread; // kUnknownId: not told
+  EventEdge edge;
+};
 
 // What one batch shows.
 struct Knowledge::Part {
@@ -63,11 +82,14 @@ struct Knowledge::Part {
     std::vector<RawClr> clr_stacks;
     std::vector<std::uint64_t> frames;
     std::vector<stacks::Place> followed;
+    std::vector<MaybeFollowed> maybe_followed;
+    std::vector<RequestEdge> requests;
     std::uint64_t method_bytes = 0;
   };
   std::vector<OfMachine> machines;
   void clear() {
     machines.clear();
+    last_.reset();
     now_.clear();
   }
 
@@ -85,6 +107,10 @@ struct Knowledge::Part {
     const auto hook = kernel::hook_of(event);
     if (!hook) return add_names_of_provider(event, wanted, machines[event.machine()]);
     OfMachine &mine = machines[event.machine()];
+    if (wanted.stacks && schema::is_of_requests(*hook))
+      if (const auto edge = kernel_edge_of(event, *hook))
+        mine.requests.push_back(
+            {event.position(), place_of(event), told_logger(event).value_or(kUnknownId), *edge});
     const HookRule &rule = filter::rule_for(*hook, event.version());
     const Bytes payload = event.payload();
     const unsigned size = event.pointer_size();
@@ -144,20 +170,34 @@ private:
     std::uint32_t thread;
     stacks::Place place;
   };
-  static std::uint64_t buffer_of(const stacks::Place &place) { return place.order >> kOffsetBits; }
-
-  // Which events are followed by another of their time and thread, in their buffer. One that holds its own
-  // stack takes none from another.
+  // Which events are followed by another of their time and thread, in their buffer. Most times are of one
+  // event alone, which is looked at when there comes another.
   void note_moment(const Event &event, OfMachine &mine) {
+    const std::int64_t time = own_time(event);
+    const Position &position = event.position();
+    if (last_ && time == now_time_ && position.buffer == last_->position().buffer &&
+        position.source == last_->position().source) {
+      if (now_.empty()) note_at_one_time(*last_, mine);
+      note_at_one_time(event, mine);
+    } else {
+      now_.clear();
+      now_time_ = time;
+    }
+    last_ = event;
+  }
+
+  // One that holds its own stack takes none from another.
+  void note_at_one_time(const Event &event, OfMachine &mine) {
     constexpr std::size_t kMany = 64; // events of one time: a trap, not a trace
     constexpr std::uint32_t kWhoRan = kUnknownId - 1;
     if (event.has_items() || !may_have_fragments(event)) return;
     const std::uint32_t thread = told_logger(event).value_or(kWhoRan);
     if (thread == kUnknownId) return;
     const stacks::Place place = place_of(event);
-    if (!now_.empty() &&
-        (now_.front().place.time != place.time || buffer_of(now_.front().place) != buffer_of(place)))
-      now_.clear();
+    for (const AtOneTime &other : now_)
+      if ((other.thread == kWhoRan) != (thread == kWhoRan))
+        mine.maybe_followed.push_back(
+            {other.place, event.time(), thread == kWhoRan ? other.thread : thread, event.processor()});
     const auto before = std::ranges::find(now_, thread, &AtOneTime::thread);
     if (before == now_.end()) {
       if (now_.size() < kMany) now_.push_back({thread, place});
@@ -208,7 +248,9 @@ private:
     mine.clr_stacks.push_back(raw);
   }
 
-  std::vector<AtOneTime> now_; // of the time and buffer of the last event, the last of each thread
+  std::optional<Event> last_;  // the last event
+  std::int64_t now_time_ = 0;  // of it
+  std::vector<AtOneTime> now_; // the last event of each thread of that time and buffer, if it is not alone
 };
 
 // Stacks that are equal are kept once.
@@ -250,6 +292,8 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
   const std::size_t machines = survey.lifetimes.size();
   known.machines_.resize(machines);
   std::vector<StateRecords> states(machines);
+  std::vector<std::vector<RequestEdge>> requests(machines);
+  std::vector<std::vector<MaybeFollowed>> maybe(machines);
   const std::uint64_t room = std::max<std::uint64_t>(run.memory / 8, 1u << 20); // of each table
   Stacks stacks(known, room);
   // Whose a stack is, all events tell together: without some of them none is joined.
@@ -327,10 +371,16 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
         into.later.push_back(part);
     }
     merge_clr(from, into);
-    if (into.followed.size() * sizeof(stacks::Place) <= room)
-      into.followed.insert(into.followed.end(), from.followed.begin(), from.followed.end());
-    else
+    if (into.followed.size() * sizeof(stacks::Place) + maybe[number].size() * sizeof(MaybeFollowed) <= room) {
+      std::ranges::copy(from.followed, std::back_inserter(into.followed));
+      std::ranges::copy(from.maybe_followed, std::back_inserter(maybe[number]));
+    } else {
       known.problem("more events at one time than memory has room for: some have stacks of others, too");
+    }
+    if (requests[number].size() * sizeof(RequestEdge) <= 2 * room)
+      std::ranges::copy(from.requests, std::back_inserter(requests[number]));
+    else
+      known.problem(kTooManyRequests);
     for (const Part::RawDefinition &raw : from.definitions) {
       stacks::KeyDefinition definition = raw.definition;
       definition.stack = stacks.number(frames.subspan(raw.begin, raw.end - raw.begin));
@@ -368,16 +418,21 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
     std::ranges::sort(machine.fragments, {},
                       [](const Fragment &f) { return std::tuple(f.time, f.thread, f.written.order); });
     known.collect_user_halves(machine);
+    machine.ran.sort();
+    for (const MaybeFollowed &event : maybe[i])
+      if (machine.ran.on(event.processor, event.time) == event.thread)
+        machine.followed.push_back(event.place);
     std::ranges::sort(machine.followed);
+    known.find_asked(machine, std::move(requests[i]));
     std::ranges::stable_sort(machine.later, {}, LaterPart::key);
     find_clr_events(machine);
-    machine.ran.sort();
     states[i].settle();
     machine.threads = spans_of(std::move(states[i].threads), std::move(states[i].thread_names));
     machine.identities = std::move(states[i].identities);
     machine.images.build(std::move(states[i].images), states[i].processes, machine.identities);
     machine.methods.build(std::move(states[i].code));
   }
+  std::ranges::sort(known.asked_, {}, &Asked::end);
   if (wanted.durations) ETWRELOG_TRY(known.collect_durations(trace, run));
   return known;
 }
@@ -465,9 +520,9 @@ Knowledge::Owner Knowledge::owner_of(const Event &event) const {
   return owner;
 }
 
-std::uint32_t Knowledge::process_of_stack(const Event &event, const Owner &owner) const {
-  if (event.process_id() != kUnknownId) return event.process_id();
-  const std::uint32_t thread = logger_of(event);
+std::uint32_t Knowledge::process_of_stack(const Event &event, const Owner &owner, std::uint32_t asked) const {
+  if (asked == kUnknownId && event.process_id() != kUnknownId) return event.process_id();
+  const std::uint32_t thread = asked != kUnknownId ? asked : logger_of(event);
   const auto pid = thread != kUnknownId
                        ? survey_->lifetimes[event.machine()].pid_of_thread(thread, event.time())
                        : std::nullopt;
@@ -579,7 +634,7 @@ stacks::Place Knowledge::place_of(const Event &event) {
                                event.position().offset};
 }
 
-void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames) const {
+std::uint32_t Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames) const {
   const Machine &machine = machines_[event.machine()];
   const auto add_either = [&](std::uint64_t key) {
     if (const auto *found = machine.definitions.resolve_any(key, place_of(event)))
@@ -598,18 +653,40 @@ void Knowledge::frames_of(const Event &event, std::vector<std::uint64_t> &frames
       read_frames(stack->data, stack->pointer_size, frames);
   }
   if (match != 0 && !is_later_stack(event)) add_later_part(machine, match, event, frames);
-  if (frames.empty() && !machine.fragments.empty()) add_fragments(machine, event, frames);
+  // Of events of one thread and time the last has the stacks, as in a profile.
+  if (frames.empty() && !machine.fragments.empty() && may_have_fragments(event) &&
+      !std::ranges::binary_search(machine.followed, place_of(event)))
+    add_fragments(machine, own_time(event), logger_of(event), frames);
   if (frames.empty() && !machine.clr_stacks.empty()) add_clr_stack(machine, event, frames);
+  const Asked *const asked = frames.empty() ? asked_of(event) : nullptr;
+  if (asked == nullptr) return kUnknownId;
+  add_fragments(machine, asked->time, asked->thread, frames);
+  return asked->thread;
 }
 
-void Knowledge::add_fragments(const Machine &machine, const Event &event,
+void Knowledge::find_asked(const Machine &machine, std::vector<RequestEdge> edges) {
+  std::ranges::sort(edges, {}, &RequestEdge::place);
+  OpenEdges<RequestEdge> open;
+  for (const RequestEdge &edge : edges) {
+    if (edge.edge.begins) {
+      if (!open.begin(edge.edge, 0, edge)) problem(kTooManyRequests);
+      continue;
+    }
+    const std::optional<RequestEdge> begin = open.end(edge.edge, 0);
+    if (begin && begin->thread != kUnknownId && !std::ranges::binary_search(machine.followed, begin->place))
+      asked_.push_back({edge.position, begin->place.time, begin->thread});
+  }
+}
+
+const Knowledge::Asked *Knowledge::asked_of(const Event &event) const {
+  const auto found = std::ranges::lower_bound(asked_, event.position(), {}, &Asked::end);
+  return found != asked_.end() && found->end == event.position() ? &*found : nullptr;
+}
+
+void Knowledge::add_fragments(const Machine &machine, std::int64_t time, std::uint32_t thread,
                               std::vector<std::uint64_t> &frames) const {
-  if (!may_have_fragments(event)) return;
-  // Of events of one thread and time the last has the stacks, as in a profile.
-  if (std::ranges::binary_search(machine.followed, place_of(event))) return;
-  const std::uint32_t thread = logger_of(event);
   const auto of = [](const Fragment &f) { return std::pair(f.time, f.thread); };
-  const std::pair key(own_time(event), thread);
+  const std::pair key(time, thread);
   std::size_t kernel = 0; // frames of kernel halves, which stand in front whichever was written first
   for (auto at = std::ranges::lower_bound(machine.fragments, key, {}, of);
        at != machine.fragments.end() && of(*at) == key; ++at) {
@@ -621,7 +698,7 @@ void Knowledge::add_fragments(const Machine &machine, const Event &event,
     std::rotate(frames.begin() + static_cast<std::ptrdiff_t>(kernel), frames.begin() + begin, frames.end());
     kernel += frames.size() - static_cast<std::size_t>(begin);
   }
-  if (kernel != 0 && kernel == frames.size()) add_user_half(machine, thread, own_time(event), frames);
+  if (kernel != 0 && kernel == frames.size()) add_user_half(machine, thread, time, frames);
 }
 
 void Knowledge::find_clr_events(Machine &machine) {

@@ -40,8 +40,10 @@ public:
     std::uint32_t process = kUnknownId, thread = kUnknownId;
   };
   [[nodiscard]] Owner owner_of(const Event &event) const;
-  // The process in which its stack runs: not the one that the payload names, if that is another.
-  [[nodiscard]] std::uint32_t process_of_stack(const Event &event, const Owner &owner) const;
+  // The process in which its stack runs: not the one that the payload names, if that is another. `asked`:
+  // from frames_of().
+  [[nodiscard]] std::uint32_t process_of_stack(const Event &event, const Owner &owner,
+                                               std::uint32_t asked) const;
   // The process in which addresses in its payload lie: the one that the payload names, if it is about one.
   [[nodiscard]] static std::uint32_t process_of_addresses(const Event &event, const Owner &owner);
   // The process that an event names (filter::named_process); null: none, or not known.
@@ -76,8 +78,10 @@ public:
   [[nodiscard]] const profile::Images::Image &image_of(const Frame &frame) const { // which it has
     return machines_[frame.machine].images[frame.image];
   }
-  // Innermost frame first, kernel frames before those of the user; empty: it has none.
-  void frames_of(const Event &event, std::vector<std::uint64_t> &frames) const;
+  // Innermost frame first, kernel frames before those of the user; empty: it has none. Of the end of a
+  // request to a disk or file they are those of its beginning: then the thread that asked for it; else
+  // kUnknownId.
+  std::uint32_t frames_of(const Event &event, std::vector<std::uint64_t> &frames) const;
   // Nanoseconds since the event began that this one ends; none if it ends none that the trace holds.
   [[nodiscard]] std::optional<std::int64_t> duration_of(const Event &event) const;
 
@@ -149,10 +153,18 @@ private:
     Position position;
     std::int64_t ns;
   };
+  // Of the end of a request, the event that began it.
+  struct Asked {
+    Position end;
+    std::int64_t time;
+    std::uint32_t thread;
+  };
   static constexpr std::uint32_t kByKey = 0xFFFF'FFFF;
   static constexpr unsigned kOffsetBits = 26; // of an event in its buffer, in Place::order
 
   struct Part;
+  struct RequestEdge;
+  struct MaybeFollowed;
   static std::vector<ThreadSpan> spans_of(std::vector<profile::ThreadRecord> records,
                                           std::vector<profile::ThreadName> names);
   class Stacks;
@@ -170,7 +182,10 @@ private:
   static std::int64_t own_time(const Event &event);
   static stacks::Place place_of(const Event &event); // by own_time()
   void collect_user_halves(Machine &machine) const;
-  void add_fragments(const Machine &machine, const Event &event, std::vector<std::uint64_t> &frames) const;
+  void add_fragments(const Machine &machine, std::int64_t time, std::uint32_t thread,
+                     std::vector<std::uint64_t> &frames) const;
+  void find_asked(const Machine &machine, std::vector<RequestEdge> edges);
+  [[nodiscard]] const Asked *asked_of(const Event &event) const; // null: it ends none that is known
   void add_clr_stack(const Machine &machine, const Event &event, std::vector<std::uint64_t> &frames) const;
   static void find_clr_events(Machine &machine);
   void add_later_part(const Machine &machine, std::uint64_t match, const Event &event,
@@ -187,6 +202,7 @@ private:
   std::vector<std::uint64_t> frames_;       // of all stacks
   std::vector<std::uint64_t> stack_begins_; // and one more
   std::vector<Ended> ended_;                // by position
+  std::vector<Asked> asked_;                // by position
   std::vector<std::string> problems_;
 };
 

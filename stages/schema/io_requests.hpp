@@ -6,6 +6,10 @@
 namespace etwrelog::schema {
 
 inline constexpr std::uint16_t kFileOperationEnd = 0x044C; // of what began with any other of its group
+// Of disks, of files.
+[[nodiscard]] constexpr bool is_of_requests(std::uint16_t hook) {
+  return hook >> 8 == 0x01 || hook >> 8 == 0x04;
+}
 
 // The hook of the event that begins the request to a disk which an event of `hook` begins, then the same, or
 // ends; none if it does neither. Beginnings have the number of the request, the thread and a stack alone;

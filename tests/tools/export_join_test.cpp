@@ -43,7 +43,8 @@ protected:
 };
 
 // Frames as the events of stacks say them, put together here by a simpler rule: halves of the same time and
-// thread; and to kernel frames alone, the user half that the thread wrote next, if it names no later event.
+// thread, of the end of a request those of its beginning; and to kernel frames alone, the user half that the
+// thread wrote next, if it names no later event.
 TEST_F(ExportJoin, GivesEventsTheirStacks) {
   if (testing::kSanitized) GTEST_SKIP() << "too much for a sanitizer: other joins take the same ways";
   const std::vector<json> events =
@@ -85,11 +86,19 @@ TEST_F(ExportJoin, GivesEventsTheirStacks) {
     halves[key].push_back({event["timestamp"], frames});
     if (!is_kernel(frames.front())) user[key.second].insert({event["timestamp"], {key.first, frames}});
   }
-  std::size_t with_stack = 0, lent = 0;
+  std::size_t with_stack = 0, lent = 0, of_ends = 0;
+  std::map<std::uint64_t, Key> begun; // by request, whose end has the stack of its beginning
   for (const json &event : events) {
-    if (event["event"].get<std::string>().starts_with("StackWalk/") || !event.contains("owner_thread_id"))
-      continue;
-    const Key key{event["timestamp"], event["owner_thread_id"]};
+    const std::string name = event["event"];
+    if (name.starts_with("StackWalk/") || !event.contains("owner_thread_id")) continue;
+    Key key{event["timestamp"], event["owner_thread_id"]};
+    if (name.starts_with("DiskIo/") && name.ends_with("Init")) {
+      begun[number(event["fields"]["Irp"])] = key;
+    } else if (name.starts_with("DiskIo/")) {
+      const auto begin = begun.extract(number(event["fields"]["Irp"]));
+      key = begin ? begin.mapped() : Key{};
+      of_ends += event.contains("stack") ? 1 : 0;
+    }
     const auto found = halves.find(key);
     ASSERT_EQ(found != halves.end(), event.contains("stack")) << event;
     if (found == halves.end()) continue;
@@ -110,6 +119,7 @@ TEST_F(ExportJoin, GivesEventsTheirStacks) {
     ++with_stack;
   }
   EXPECT_GT(with_stack, 3'000u);
+  EXPECT_GT(of_ends, 50u);
   EXPECT_GT(lent, 100u);
 }
 
@@ -359,6 +369,28 @@ TEST(ExportJoinOfOneTime, TheLastEventHasTheStack) {
   for (const json &line : exported(directory.file("t.etl"), "stack", "id <= 5 and id >= 1"))
     if (line["provider"] != "Windows Kernel") frames[line["id"]] = line.value("stack", json::array()).size();
   EXPECT_EQ(frames, (std::map<unsigned, std::size_t>{{1, 0}, {2, 0}, {3, 2}, {4, 1}, {5, 1}}));
+}
+
+// What a disk has done is written by whoever runs then.
+TEST(ExportJoinOfRequests, TheirEndsHaveTheStacksOfTheirBeginnings) {
+  constexpr std::uint32_t kPid = 9, kTid = 90, kOther = 91;
+  testing::SyntheticTrace trace;
+  trace.thread_rundown({1'500'000}, kTid, kPid);
+  trace.emit({2'000'000}, [](write::EventBuilder &e) { // ReadInit
+    e.system(0x010C, 3, 8, kTid, kPid, 2'000'000).value(0).value(kTid);
+  });
+  trace.stack_walk({2'000'001}, 2'000'000, kPid, kTid, {0x7FF6'0000'1000, 0x7FF6'0000'2000});
+  trace.context_switch({2'000'010}, kOther, kTid);
+  trace.disk_read({2'000'020}, kTid, 0xA0);
+  trace.disk_read({2'000'030}, kTid, 0xA0); // which nothing began
+  const TempDir directory;
+  testing::write_file(directory.file("t.etl"), trace.bytes());
+  const std::vector<json> events = exported(directory.file("t.etl"), "stack", "event ~ '^DiskIo/'");
+  ASSERT_EQ(events.size(), 3u);
+  const json stack{"0x7ff600001000", "0x7ff600002000"};
+  EXPECT_EQ(events[0].value("stack", json()), stack) << events[0];
+  EXPECT_EQ(events[1].value("stack", json()), stack) << events[1];
+  EXPECT_FALSE(events[2].contains("stack")) << events[2];
 }
 
 // The first thread of a process is started by another one, and runs code of its own process.
