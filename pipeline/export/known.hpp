@@ -6,6 +6,7 @@
 #include "export/survey.hpp"
 #include "filter/filter.hpp"
 #include "filter/later_stacks.hpp"
+#include "passes/durations.hpp"
 #include "passes/registry_keys.hpp"
 #include "profile/images.hpp"
 #include "profile/methods.hpp"
@@ -163,8 +164,22 @@ private:
   static constexpr unsigned kOffsetBits = 26; // of an event in its buffer, in Place::order
 
   struct Part;
-  struct RequestEdge;
-  struct MaybeFollowed;
+  // An event is followed by another of its time, if this thread ran there: one of both does not tell its own.
+  struct MaybeFollowed {
+    stacks::Place place;
+    std::int64_t time;
+    std::uint32_t thread;
+    std::uint16_t processor;
+  };
+
+  // A request to a disk or file begins or ends.
+  struct RequestEdge {
+    Position position;
+    stacks::Place place;
+    std::uint32_t thread; // kUnknownId: not told
+    EventEdge edge;
+  };
+
   static std::vector<ThreadSpan> spans_of(std::vector<profile::ThreadRecord> records,
                                           std::vector<profile::ThreadName> names);
   class Stacks;
@@ -176,6 +191,7 @@ private:
   // As far as the event tells: kUnknownId for nobody's; nullopt: whoever ran there.
   [[nodiscard]] static std::optional<std::uint32_t> told_logger(const Event &event);
   [[nodiscard]] static bool may_have_fragments(const Event &event);
+  static void read_frames(Bytes data, unsigned pointer_size, std::vector<std::uint64_t> &frames);
   void add_stack(std::uint32_t stack, std::vector<std::uint64_t> &frames) const;
   // In the clock of its own trace, which those of other machines do not have: stack walks say so when their
   // event was.
