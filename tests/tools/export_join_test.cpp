@@ -7,6 +7,7 @@
 #include "tests/support/trace_files.hpp"
 
 #include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -320,14 +321,61 @@ TEST(ExportJoinOfLoggers, AreWhoRanThere) {
 }
 
 // Of events that do not tell who caused them, and of some that do.
-TEST(ExportJoinOfGenerated, OwnersAreWhoProfilesSay) {
+void generate_real(const std::string &path) {
   gen::Options options;
   options.profile = gen::find_profile("real");
   options.size = 8'000'000;
   options.cpus = 4, options.processes = 16;
+  testing::write_file(path, testing::generated(options));
+}
+
+// Outermost frame first; of a named function without the offset.
+std::map<std::string, std::size_t> stacks_of_export(const std::string &path, const std::string &kind) {
+  std::map<std::string, std::size_t> stacks;
+  const ToolRun run = run_tool({"export", path, "--join", "stack", "--event", kind});
+  EXPECT_EQ(run.status, 0) << run.err;
+  for (const json &event : testing::json_lines(run.out)) {
+    std::string stack;
+    for (const std::string frame : event.value("stack", json::array())) {
+      const std::string name = frame.find('!') != frame.npos ? frame.substr(0, frame.rfind("+0x")) : frame;
+      stack = stack.empty() ? name : name + ';' + stack;
+    }
+    ++stacks[stack];
+  }
+  return stacks;
+}
+
+std::map<std::string, std::size_t> stacks_of_profile(const std::string &path, const std::string &kind) {
+  static const std::regex marks(R"(_\[[a-z]\](?=;|$))"),
+      notes(R"(^[^;]*(;\[(no stack|user stack missing)\])?;?)");
+  std::map<std::string, std::size_t> stacks;
+  const ToolRun run = run_tool({"profile", path, "--event", kind, "--format", "folded", "-o", "-"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  std::istringstream lines(run.out);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t end = line.rfind(' ');
+    const std::string stack = std::regex_replace(line.substr(0, end), marks, "");
+    stacks[std::regex_replace(stack, notes, "", std::regex_constants::format_first_only)] +=
+        std::stoul(line.substr(end + 1));
+  }
+  return stacks;
+}
+
+TEST(ExportJoinOfGenerated, StacksAreThoseOfProfiles) {
   const TempDir directory;
   const std::string path = directory.file("t.etl");
-  testing::write_file(path, testing::generated(options));
+  generate_real(path);
+  for (const std::string kind : {"PageFault/*", "DiskIo/*", "Thread/CSwitch", "FileIo/Read"}) {
+    const auto stacks = stacks_of_export(path, kind);
+    EXPECT_GT(stacks.size(), 20u) << kind;
+    EXPECT_TRUE(stacks == stacks_of_profile(path, kind)) << kind;
+  }
+}
+
+TEST(ExportJoinOfGenerated, OwnersAreWhoProfilesSay) {
+  const TempDir directory;
+  const std::string path = directory.file("t.etl");
+  generate_real(path);
   for (const std::string kind : {"PageFault/VirtualAlloc", "PageFault/DemandZeroFault", "Thread/ReadyThread",
                                  "TcpIp/Recv*", "FileIo/Create", "PerfInfo/DPC"}) {
     SCOPED_TRACE(kind);
