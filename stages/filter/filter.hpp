@@ -82,6 +82,7 @@ private:
 // its own, or a part that Windows wrote later.
 [[nodiscard]] bool is_stack_event(const EventView &event);
 
+// Indexes of archives rest on these and on claim_of(): who changes what they say raises etlz::kIndexRules.
 // State events: those that a filter keeps, or may keep, also outside the selected time. Of stacks it depends
 // on the event that they belong to; they count as such.
 [[nodiscard]] bool is_state(const EventView &event);
