@@ -15,6 +15,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 
 namespace etwrelog::testing {
 namespace {
@@ -279,6 +280,49 @@ Buffer of_kernel_providers() {
   return t.bytes();
 }
 
+// What an index lists, and whose events are, of all that tells of something: each in a segment of its own.
+Buffer all_that_tells() {
+  SyntheticTrace t({.buffer_size = 1u << 20, .processors = 1});
+  const Guid process_class = make_guid(0x3d6fa8d0, 0xfe05, 0x11d0, 0x9dda, 0x00c04fd7ba7c);
+  std::int64_t now = 2'000'000;
+  const auto key_name = [&](std::uint16_t hook) {
+    t.emit({now}, [&](write::EventBuilder &e) {
+      e.system(hook, 2, 8, 104, 100, now).value(0).value(0).value(0).value(0xC0).text("\\REGISTRY\\KEY");
+    });
+  };
+  const std::function<void()> tell[] = {
+      [&] { t.process_start({now}, 200, 100, "child.exe"); },
+      [&] { t.thread_start({now}, 204, 200); },
+      [&] { t.image_load({now}, 200, 0x7FF6'0000'0000); },
+      [&] { t.file_name({now}, 0xA0, "\\file.txt"); },
+      [&] { key_name(0x0916); },
+      [&] { key_name(0x0918); },
+      [&] { t.stack_definition({now}, 0x5000, {0x7FF6'0000'1000}); },
+      [&] { t.stack_walk({now + 1}, now, 200, 204, {0x7FF6'0000'1000}); },
+      [&] { t.context_switch({now}, 204, 104); },
+      [&] { t.image_id({now}, 200, 0x7FF6'0000'0000); },
+      [&] { t.metadata({now}, make_guid(1, 2, 3, 4, 5)); },
+      [&] {
+        std::vector<std::uint8_t> payload(64);
+        payload[8] = 201;
+        t.classic({now}, process_class, 1, 104, 100, payload);
+      },
+      [&] { t.virtual_alloc({now}, 201, 104, 100); },
+      [&] { t.tcp_send({now}, 202); },
+  };
+  t.process_rundown({1'500'000}, 100, 4, "program.exe", "program");
+  t.thread_rundown({1'500'001}, 104, 100);
+  t.end_buffer(0);
+  for (const std::function<void()> &one : tell) {
+    one();
+    for (int k = 2; k < 200; ++k)
+      t.sample({now + k}, 104, 0x7FF6'0000'1000 + static_cast<std::uint64_t>(k) * 16);
+    t.end_buffer(0);
+    now += 1000;
+  }
+  return t.bytes();
+}
+
 Buffer machine(const char *profile, std::uint64_t size, Codec codec = Codec::none) {
   gen::Options options;
   options.profile = gen::find_profile(profile);
@@ -399,6 +443,10 @@ void make_all() {
           pipeline::OriginalName::other);
   // Of the writer of commit d49e8bf, whose index did not know what these events tell: today's does.
   archive("v4-older-rules.etlz", "events of the kernel's providers, under an index of older rules",
+          of_kernel_providers(), Level::normal, true, false, 8192);
+  archive("v4-rules-1.etlz", "all that tells of something, under an index of rules 1", all_that_tells(),
+          Level::normal, true, true, 8192);
+  archive("v4-rules-1-providers.etlz", "events of the kernel's providers, under an index of rules 1",
           of_kernel_providers(), Level::normal, true, false, 8192);
   stack_database("stacks-v1.zst", generated);
   if (!is_there("v1-statistics-newer.etlz")) {

@@ -134,6 +134,33 @@ TEST_P(GoldenArchive, HoldsTheSameEvents) {
   EXPECT_EQ(tally->statistics.stacks.frames, counted->stacks.frames);
 }
 
+// What an index says of events is what today's rules say, or it says that other rules made it: a change of
+// filter::is_state() or claim_of() without another etlz::kIndexRules ends here.
+TEST_P(GoldenArchive, HasAnIndexThatContradictsNothing) {
+  const Result<UnpackReport> checked = verify(golden(GetParam()).string());
+  if (GetParam() == "v1-damaged.etlz") { // its writer saw other buffers in the damage: it is said
+    ASSERT_FALSE(checked);
+    EXPECT_NE(checked.error().message().find("what is in it is right"), std::string::npos);
+    return;
+  }
+  EXPECT_TRUE(checked) << checked.error().message();
+}
+
+TEST(Golden, AnIndexOfTodaysRulesSaysWhatEventsTell) {
+  for (const std::string name : {"v4-rules-1.etlz", "v4-rules-1-providers.etlz"}) {
+    const auto index = pipeline::read_archive_index(*read::memory_input(name, content(name)));
+    ASSERT_TRUE(index);
+    ASSERT_GE(index->segments.size(), 10u) << name;
+    EXPECT_EQ(index->footer.rules, etlz::kIndexRules) << name;
+    std::size_t listed = 0;
+    for (const etlz::IndexEntry &entry : std::span(index->segments).subspan(1)) { // the first is always read
+      EXPECT_TRUE(entry.summary.complete) << name;
+      listed += entry.summary.state.size();
+    }
+    EXPECT_GE(listed, 9u) << name;
+  }
+}
+
 // A reader that does not check is no proof: one byte less, or another one, and nothing is given back.
 TEST_P(GoldenArchive, IsRefusedWithAnyDamage) {
   const Buffer good = content(GetParam());
