@@ -149,15 +149,13 @@ private:
   // Which events are followed by another of their time and thread, in their buffer. Most times are of one
   // event alone, which is looked at when there comes another.
   void note_moment(const Event &event, OfMachine &mine) {
-    const std::int64_t time = own_time(event);
     const Position &position = event.position();
-    if (last_ && time == now_time_ && position.buffer == last_->position().buffer &&
+    if (last_ && own_time(event) == own_time(*last_) && position.buffer == last_->position().buffer &&
         position.source == last_->position().source) {
       if (now_.empty()) note_at_one_time(*last_, mine);
       note_at_one_time(event, mine);
     } else {
       now_.clear();
-      now_time_ = time;
     }
     last_ = event;
   }
@@ -224,9 +222,8 @@ private:
     mine.clr_stacks.push_back(raw);
   }
 
-  std::optional<Event> last_;  // the last event
-  std::int64_t now_time_ = 0;  // of it
-  std::vector<AtOneTime> now_; // the last event of each thread of that time and buffer, if it is not alone
+  std::optional<Event> last_;
+  std::vector<AtOneTime> now_; // of its time and buffer the last of each thread, if it is not alone
 };
 
 // Stacks that are equal are kept once.
@@ -409,7 +406,7 @@ Result<Knowledge> Knowledge::collect(const etwrelog::Trace &trace, const ExportS
     machine.images.build(std::move(states[i].images), states[i].processes, machine.identities);
     machine.methods.build(std::move(states[i].code));
   }
-  std::ranges::sort(known.asked_, {}, &Asked::end);
+  std::ranges::sort(known.asked_, {}, &Asked::position);
   if (wanted.durations) ETWRELOG_TRY(known.collect_durations(trace, run));
   return known;
 }

@@ -13,6 +13,7 @@
 #include "profile/who_ran.hpp"
 #include "stacks/stack_definitions.hpp"
 
+#include <algorithm>
 #include <tuple>
 #include <unordered_map>
 
@@ -156,7 +157,7 @@ private:
   };
   // Of the end of a request, the event that began it.
   struct Asked {
-    Position end;
+    Position position;
     std::int64_t time;
     std::uint32_t thread;
   };
@@ -201,7 +202,11 @@ private:
   void add_fragments(const Machine &machine, std::int64_t time, std::uint32_t thread,
                      std::vector<std::uint64_t> &frames) const;
   void find_asked(const Machine &machine, std::vector<RequestEdge> edges);
-  [[nodiscard]] const Asked *asked_of(const Event &event) const; // null: it ends none that is known
+  // What is told of the event in a list that is sorted by position; null: nothing.
+  template <class Told> static const Told *told_of(const Event &event, const std::vector<Told> &all) {
+    const auto found = std::ranges::lower_bound(all, event.position(), {}, &Told::position);
+    return found != all.end() && found->position == event.position() ? &*found : nullptr;
+  }
   void add_clr_stack(const Machine &machine, const Event &event, std::vector<std::uint64_t> &frames) const;
   static void find_clr_events(Machine &machine);
   void add_later_part(const Machine &machine, std::uint64_t match, const Event &event,

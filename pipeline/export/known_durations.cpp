@@ -52,9 +52,8 @@ Result<void> Knowledge::collect_durations(const etwrelog::Trace &trace, const Ru
 }
 
 std::optional<std::int64_t> Knowledge::duration_of(const Event &event) const {
-  const auto found = std::ranges::lower_bound(ended_, event.position(), {}, &Ended::position);
-  if (found == ended_.end() || found->position != event.position()) return std::nullopt;
-  return found->ns;
+  const Ended *const ended = told_of(event, ended_);
+  return ended != nullptr ? std::optional(ended->ns) : std::nullopt;
 }
 
 } // namespace etwrelog::pipeline

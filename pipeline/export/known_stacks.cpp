@@ -42,7 +42,7 @@ std::uint32_t Knowledge::frames_of(const Event &event, std::vector<std::uint64_t
       !std::ranges::binary_search(machine.followed, place_of(event)))
     add_fragments(machine, own_time(event), logger_of(event), frames);
   if (frames.empty() && !machine.clr_stacks.empty()) add_clr_stack(machine, event, frames);
-  const Asked *const asked = frames.empty() ? asked_of(event) : nullptr;
+  const Asked *const asked = frames.empty() ? told_of(event, asked_) : nullptr;
   if (asked == nullptr) return kUnknownId;
   add_fragments(machine, asked->time, asked->thread, frames);
   return asked->thread;
@@ -50,22 +50,18 @@ std::uint32_t Knowledge::frames_of(const Event &event, std::vector<std::uint64_t
 
 void Knowledge::find_asked(const Machine &machine, std::vector<RequestEdge> edges) {
   std::ranges::sort(edges, {}, &RequestEdge::place);
-  OpenEdges<RequestEdge> open;
+  OpenEdges<const RequestEdge *> open;
   for (const RequestEdge &edge : edges) {
     if (edge.edge.begins) {
-      if (!open.begin(edge.edge, 0, edge))
+      if (!open.begin(edge.edge, 0, &edge))
         problem("more requests than can be open at once: the ends of some have no stack");
       continue;
     }
-    const std::optional<RequestEdge> begin = open.end(edge.edge, 0);
-    if (begin && begin->thread != kUnknownId && !std::ranges::binary_search(machine.followed, begin->place))
+    const RequestEdge *const begin = open.end(edge.edge, 0).value_or(nullptr);
+    if (begin != nullptr && begin->thread != kUnknownId &&
+        !std::ranges::binary_search(machine.followed, begin->place))
       asked_.push_back({edge.position, begin->place.time, begin->thread});
   }
-}
-
-const Knowledge::Asked *Knowledge::asked_of(const Event &event) const {
-  const auto found = std::ranges::lower_bound(asked_, event.position(), {}, &Asked::end);
-  return found != asked_.end() && found->end == event.position() ? &*found : nullptr;
 }
 
 void Knowledge::add_fragments(const Machine &machine, std::int64_t time, std::uint32_t thread,

@@ -7,6 +7,7 @@
 #include "archive/archive.hpp"
 #include "archive/tally.hpp"
 #include "base/output_file.hpp"
+#include "etwrelog/provider_events.hpp"
 #include "passes/stack_report.hpp"
 #include "tests/support/deflated.hpp"
 #include "tests/support/pipeline_runs.hpp"
@@ -242,36 +243,40 @@ Buffer many_segments() {
 // The same, of what the kernel's own providers tell, written by others than those that it is about.
 Buffer of_kernel_providers() {
   SyntheticTrace t({.buffer_size = 1u << 20, .processors = 1});
-  const Guid process = make_guid(0x22fb2cd6, 0x0e7b, 0x422b, 0xa0c7, 0x2fad1fd0e716),
-             network = make_guid(0x7dd42a49, 0x5329, 0x4832, 0x8dfd, 0x43d979153a88);
+  const auto begin = [](write::EventBuilder &e, std::int64_t time, const Guid &provider,
+                        std::uint16_t id) -> write::EventBuilder & {
+    e.event({.provider = provider, .id = id}, 8, 80, 4, time);
+    return e;
+  };
   for (int i = 0; i < 44; ++i) {
     const std::int64_t now = 2'000'000 + 1000 * i;
     const std::uint32_t pid = 200 + static_cast<std::uint32_t>(i) / 4;
-    const auto event = [&](std::int64_t time, const Guid &provider, std::uint16_t id) {
-      return [=](write::EventBuilder &e) -> write::EventBuilder & {
-        e.event({.provider = provider, .id = id}, 8, 80, 4, time);
-        return e;
-      };
-    };
     if (i % 4 == 0)
       t.emit({now}, [&](write::EventBuilder &e) {
-        event(now, process, 1)(e).put(pid).put(now).put(std::uint32_t{4}).put(std::uint32_t{0});
+        begin(e, now, provider::kKernelProcess, 1)
+            .put(pid)
+            .put(now)
+            .put(std::uint32_t{4})
+            .put(std::uint32_t{0});
         e.wstr("\\Device\\child" + std::to_string(pid) + ".exe");
       });
     if (i % 4 == 1)
       t.emit({now}, [&](write::EventBuilder &e) {
-        event(now, process, 3)(e).put(pid).put(1000 + pid);
+        begin(e, now, provider::kKernelProcess, 3).put(pid).put(1000 + pid);
         for (int k = 0; k < 7; ++k)
           e.put(std::uint64_t{0x1000});
       });
     if (i % 4 == 2)
       t.emit({now}, [&](write::EventBuilder &e) {
-        event(now, process, 5)(e).put(std::uint64_t{0x7FF6'0000'0000}).put(std::uint64_t{0x10000}).put(pid);
+        begin(e, now, provider::kKernelProcess, 5)
+            .put(std::uint64_t{0x7FF6'0000'0000})
+            .put(std::uint64_t{0x10000})
+            .put(pid);
         e.put(std::uint64_t{0}).put(std::uint64_t{0}).wstr("\\Device\\child.dll");
       });
     for (int k = 1; k < 20; ++k)
       t.emit({now + k}, [&](write::EventBuilder &e) {
-        event(now + k, network, 11)(e).put(pid).put(std::uint32_t{1400});
+        begin(e, now + k, provider::kKernelNetwork, 11).put(pid).put(std::uint32_t{1400});
         for (int field = 0; field < 5; ++field)
           e.put(std::uint32_t{7});
       });
@@ -283,7 +288,7 @@ Buffer of_kernel_providers() {
 // What an index lists, and whose events are, of all that tells of something: each in a segment of its own.
 Buffer all_that_tells() {
   SyntheticTrace t({.buffer_size = 1u << 20, .processors = 1});
-  const Guid process_class = make_guid(0x3d6fa8d0, 0xfe05, 0x11d0, 0x9dda, 0x00c04fd7ba7c);
+  const Guid process_class = kernel::class_guid(0x0301);
   std::int64_t now = 2'000'000;
   const auto key_name = [&](std::uint16_t hook) {
     t.emit({now}, [&](write::EventBuilder &e) {

@@ -237,7 +237,7 @@ TEST(Golden, AnIndexOfOlderRulesIsNotBelieved) {
     record.statistics.types = {{type, "", 1, 64}};
     return pipeline::is_outdated(0, pipeline::write_tally(std::move(record)));
   };
-  const Guid process_class = make_guid(0x3d6fa8d0, 0xfe05, 0x11d0, 0x9dda, 0x00c04fd7ba7c);
+  const Guid process_class = kernel::class_guid(0x0301);
   EXPECT_FALSE(matters({Family::hook, 2, 0x0F2E, {}})) << "samples";
   EXPECT_TRUE(matters({Family::hook, 2, 0x0916, {}})) << "names of registry keys";
   EXPECT_TRUE(matters({Family::classic, 3, 1, process_class})) << "a process, told under a classic header";
